@@ -1,0 +1,9 @@
+//! What the server serves: definitions of built-in and custom resources, their tables, discovery and OpenAPI.
+//!
+//! Everything here is a pure function of definitions and JSON values; no I/O, no store, no HTTP.
+
+pub mod definition;
+pub mod strategy;
+
+pub use definition::{Column, Conversion, OpenApi, Origin, Resource, ScalePaths, Subresource, Version};
+pub use strategy::{Cx, Plain, Propagation, Strategy};

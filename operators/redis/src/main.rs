@@ -1,0 +1,2 @@
+//! redis-operator
+fn main() {}
