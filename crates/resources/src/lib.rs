@@ -2,8 +2,12 @@
 //!
 //! Everything here is a pure function of definitions and JSON values; no I/O, no store, no HTTP.
 
+pub mod crd;
 pub mod definition;
+pub mod discovery;
+pub mod jsonpath;
 pub mod strategy;
+pub mod table;
 
 pub use definition::{Column, Conversion, OpenApi, Origin, Resource, ScalePaths, Subresource, Version};
 pub use strategy::{Cx, Plain, Propagation, Strategy};
