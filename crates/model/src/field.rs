@@ -78,12 +78,27 @@ pub struct Error {
     pub value: Value,
     /// The rule in words; may be empty.
     pub detail: String,
+    /// How the value is printed where JSON of [`Error::value`] would not do (Go prints structs in the order of
+    /// their declaration).
+    pub shown: Option<Box<str>>,
 }
 
 impl Error {
     /// An error of any kind.
-    pub fn new(kind: Kind, path: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self { kind, path: path.into(), value: value.into(), detail: detail.into() }
+    pub fn new(
+        kind: Kind,
+        path: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self { kind, path: path.into(), value: value.into(), detail: detail.into(), shown: None }
+    }
+
+    /// The same error, its value printed as `text`.
+    #[must_use]
+    pub fn shown_as(mut self, text: impl Into<Box<str>>) -> Self {
+        self.shown = Some(text.into());
+        self
     }
 
     /// `Required value`, with a hint that may be empty.
@@ -119,7 +134,8 @@ impl Error {
     /// `Unsupported value: "x": supported values: "a", "b"`; the values are printed in the order given.
     pub fn not_supported(path: impl Into<String>, value: impl Into<Value>, allowed: &[&str]) -> Self {
         let list: Vec<String> = allowed.iter().map(|a| quote(a)).collect();
-        let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
+        let detail =
+            if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
         Self::new(Kind::NotSupported, path, value, detail)
     }
 
@@ -138,7 +154,10 @@ impl Error {
         let mut out = self.kind.text().to_owned();
         if self.kind.shows_value() {
             out.push_str(": ");
-            out.push_str(&show(&self.value));
+            match &self.shown {
+                Some(text) => out.push_str(text),
+                None => out.push_str(&show(&self.value)),
+            }
         }
         if !self.detail.is_empty() {
             out.push_str(": ");
@@ -211,7 +230,10 @@ mod tests {
             (Error::required("spec.name", ""), "spec.name: Required value"),
             (Error::invalid("a", 101, "too big"), "a: Invalid value: 101: too big"),
             (Error::invalid("a", "x\"y", ""), "a: Invalid value: \"x\\\"y\""),
-            (Error::not_supported("a", "z", &["b", "c"]), "a: Unsupported value: \"z\": supported values: \"b\", \"c\""),
+            (
+                Error::not_supported("a", "z", &["b", "c"]),
+                "a: Unsupported value: \"z\": supported values: \"b\", \"c\"",
+            ),
             (Error::too_long("a", 63), "a: Too long: may not be more than 63 bytes"),
             (Error::too_many("a", 5, 3), "a: Too many: 5: must have at most 3 items"),
             (Error::forbidden("a", "no"), "a: Forbidden: no"),
