@@ -1,1 +1,24 @@
-//! homeostat-apiserver
+//! The API server: request → authenticate → authorize → admit → decode and default → validate → commit → encode.
+//!
+//! It serves whatever `resources` defines, built-in or made by a CRD, from one request path without special cases
+//! by kind beyond the strategy. It runs in-process as a tower service, and over TLS through [`serve`].
+//! Invariants: nothing is stored without validation; every error is a `Status`; no request can end the process.
+
+pub mod body;
+pub mod config;
+pub mod meta;
+pub mod negotiate;
+mod nonresource;
+pub mod object;
+pub mod options;
+pub mod request_info;
+pub mod respond;
+pub mod serve;
+mod server;
+mod yaml;
+
+pub use body::Body;
+pub use config::{Authentication, Config, Version};
+pub use meta::Meta;
+pub use serve::PeerCertificate;
+pub use server::ApiServer;
