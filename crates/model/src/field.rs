@@ -173,13 +173,42 @@ impl fmt::Display for Error {
     }
 }
 
+/// The one key of a value made by [`verbatim`]; no JSON object that a client sends can be mistaken for it, since
+/// the API's field names hold no NUL.
+const VERBATIM: &str = "\0verbatim";
+
+/// A value that prints as `text`: for structures that Go prints with their internal names and order of fields.
+pub fn verbatim(text: impl Into<String>) -> Value {
+    serde_json::json!({ VERBATIM: text.into() })
+}
+
 /// Values as Go prints them in field errors: strings quoted, the rest as JSON.
 fn show(v: &Value) -> String {
     match v {
         Value::Null => "null".to_owned(),
         Value::String(s) => quote(s),
+        Value::Object(o) if o.len() == 1 && o.contains_key(VERBATIM) => {
+            o[VERBATIM].as_str().unwrap_or_default().to_owned()
+        }
+        Value::Array(_) | Value::Object(_) => go_json(v),
         other => other.to_string(),
     }
+}
+
+/// JSON as Go's encoder writes it: `<`, `>`, `&` and the line separators are escaped.
+pub fn go_json(v: &Value) -> String {
+    let text = v.to_string();
+    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// Go's `%q`: the escapes that Go and JSON share, others as Go writes them.
@@ -237,6 +266,8 @@ mod tests {
             (Error::too_long("a", 63), "a: Too long: may not be more than 63 bytes"),
             (Error::too_many("a", 5, 3), "a: Too many: 5: must have at most 3 items"),
             (Error::forbidden("a", "no"), "a: Forbidden: no"),
+            (Error::invalid("a", serde_json::json!(["<"]), ""), "a: Invalid value: [\"\\u003c\"]"),
+            (Error::invalid("a", verbatim("{\"B\":1,\"A\":2}"), ""), "a: Invalid value: {\"B\":1,\"A\":2}"),
         ];
         for (error, want) in cases {
             assert_eq!(error.to_string(), want);
