@@ -72,10 +72,66 @@ impl<M> History<M> {
         }
         gone
     }
+}
 
-    /// How many states are kept.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.checkpoints.len() + self.remembered.len()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(history: &mut History<()>, revision: Revision) -> Option<Revision> {
+        history.nearest(revision).map(|kept| kept.revision())
+    }
+
+    fn sample() -> History<()> {
+        let mut history = History::new();
+        for revision in 1..=3 * INTERVAL {
+            history.committed(&Snapshot::empty(revision));
+        }
+        history
+    }
+
+    #[test]
+    fn the_nearest_state_not_before() {
+        let mut history = sample();
+        let check = |history: &mut History<()>, revision, want| {
+            assert_eq!(kept(history, revision), want, "at {revision}");
+        };
+        check(&mut history, 1, Some(INTERVAL));
+        check(&mut history, INTERVAL, Some(INTERVAL));
+        check(&mut history, INTERVAL + 1, Some(2 * INTERVAL));
+        check(&mut history, 3 * INTERVAL + 1, None);
+        history.remember(Snapshot::empty(INTERVAL + 10));
+        check(&mut history, INTERVAL + 10, Some(INTERVAL + 10));
+        check(&mut history, INTERVAL + 9, Some(INTERVAL + 10));
+        check(&mut history, INTERVAL + 11, Some(2 * INTERVAL));
+        history.remember(Snapshot::empty(3 * INTERVAL + 5));
+        check(&mut history, 3 * INTERVAL + 1, Some(3 * INTERVAL + 5));
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_makes_room() {
+        let mut history = History::<()>::new();
+        for revision in 0..REMEMBERED as u64 {
+            history.remember(Snapshot::empty(10 + 10 * revision));
+        }
+        history.remember(Snapshot::empty(10));
+        assert_eq!(history.remembered.len(), REMEMBERED, "once is enough");
+        assert_eq!(kept(&mut history, 10), Some(10));
+        history.remember(Snapshot::empty(5));
+        assert_eq!(history.remembered.len(), REMEMBERED);
+        assert_eq!(kept(&mut history, 10), Some(10), "just used");
+        assert_eq!(kept(&mut history, 20), Some(30), "made room");
+    }
+
+    #[test]
+    fn forgetting() {
+        let mut history = sample();
+        history.remember(Snapshot::empty(INTERVAL - 1));
+        history.remember(Snapshot::empty(2 * INTERVAL + 1));
+        assert_eq!(history.forget(INTERVAL - 1).len(), 0);
+        assert_eq!(history.forget(2 * INTERVAL).len(), 2);
+        assert_eq!(kept(&mut history, 1), Some(2 * INTERVAL));
+        assert_eq!(history.forget(Revision::MAX).len(), 3);
+        assert_eq!(kept(&mut history, 1), None);
     }
 }
