@@ -1,0 +1,82 @@
+//! `homeostat up`: the control plane alone, until Ctrl-C or SIGTERM.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use homeostat_cluster::{Cluster, ClusterOptions, kubeconfig};
+use tokio::time::Instant;
+
+use crate::complaint::Complaint;
+use crate::signals;
+
+/// How long a drain may take.
+pub(crate) const DRAIN: Duration = Duration::from_secs(4);
+
+/// Flags of `up`.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  homeostat up --nodes 3\n  export KUBECONFIG=.homeostat/kubeconfig && kubectl get nodes")]
+pub(crate) struct Args {
+    /// Port to serve on; 0 takes a free one
+    #[arg(long, default_value_t = 6443)]
+    port: u16,
+    /// Address to serve on
+    #[arg(long, default_value = "127.0.0.1")]
+    bind: IpAddr,
+    /// Simulated nodes
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    nodes: usize,
+    /// Where to write the kubeconfig; a file that isn't ours is never overwritten
+    #[arg(long, default_value = ".homeostat/kubeconfig", value_name = "PATH")]
+    kubeconfig: PathBuf,
+    /// More users: a CSV file of token,user,uid,"group1,group2"
+    #[arg(long, value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
+    /// Controllers to run: '*' all, 'name' one, '-name' not that one; 'scheduler' is one of them
+    #[arg(long, default_value = "*", value_name = "LIST", allow_hyphen_values = true)]
+    controllers: String,
+    /// Admission plugins to leave out, such as ServiceAccount
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    disable_admission_plugins: Vec<String>,
+    /// Range of the Services' cluster addresses
+    #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
+    service_cluster_ip_range: String,
+}
+
+/// Runs until stopped.
+pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
+    let begin = Instant::now();
+    kubeconfig::check(&args.kubeconfig)?;
+    let mut options = ClusterOptions::default();
+    options.nodes = args.nodes;
+    options.controllers(&args.controllers)?;
+    options.disabled_admission(&args.disable_admission_plugins)?;
+    options.service_range(&args.service_cluster_ip_range)?;
+    if let Some(file) = &args.token_auth_file {
+        let csv = std::fs::read_to_string(file)
+            .map_err(|e| Complaint::new(format!("cannot read {}: {e}", file.display())))?;
+        options.tokens(&csv).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?;
+    }
+    let address = SocketAddr::new(args.bind, args.port);
+    let cluster = Cluster::with(options).await?;
+    let endpoint = cluster.serve(address).await.map_err(|e| refused(&e, address))?;
+    kubeconfig::write(&args.kubeconfig, &endpoint.kubeconfig())?;
+    println!("homeostat is up after {} ms: {}", begin.elapsed().as_millis(), endpoint.url());
+    println!("  export KUBECONFIG={}", args.kubeconfig.display());
+    println!("  kubectl get nodes");
+    println!("Stop it with Ctrl-C; its state is in memory and goes with it.");
+    signals::stop().await;
+    println!("Stopping …");
+    cluster.stop(DRAIN).await;
+    Ok(())
+}
+
+/// Why an address could not be served, with the way out.
+pub(crate) fn refused(error: &std::io::Error, address: SocketAddr) -> Complaint {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            Complaint::new(format!("{address} is in use; choose another port with --port N (0 takes a free one)"))
+        }
+        _ => Complaint::new(format!("cannot serve on {address}: {error}; choose another with --bind and --port")),
+    }
+}

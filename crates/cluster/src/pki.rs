@@ -1,0 +1,116 @@
+//! The control plane's own certificate authority, and the certificates that it issues.
+//!
+//! Keys are P-256 (a key takes microseconds, an RSA key a second). Nothing is written to disk here: a cluster that
+//! lives in memory makes a new authority at each start. Invariant: a private key leaves this module only as PEM or DER
+//! that the caller asked for.
+
+use std::net::IpAddr;
+
+use homeostat_model::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SanType, date_time_ymd,
+};
+
+/// Days that issued certificates are valid, a day of clock skew before now included.
+const VALID_DAYS: i64 = 366;
+
+/// An authority: its certificate and its key.
+pub struct Authority {
+    pem: String,
+    der: Vec<u8>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate with its key, both PEM.
+#[derive(Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key, PKCS #8.
+    pub key: String,
+}
+
+impl Authority {
+    /// Makes a new authority named `name`.
+    pub fn new(name: &str, now: Timestamp) -> Result<Self, rcgen::Error> {
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        validity(&mut params, now, 10 * VALID_DAYS);
+        let certificate = params.self_signed(&key)?;
+        Ok(Self { pem: certificate.pem(), der: certificate.der().to_vec(), issuer: Issuer::new(params, key) })
+    }
+
+    /// The authority's certificate, PEM.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// The authority's certificate, DER.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// A server's certificate for these names and addresses.
+    pub fn server(&self, names: &[&str], addresses: &[IpAddr], now: Timestamp) -> Result<Identity, rcgen::Error> {
+        let mut params = CertificateParams::new(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>())?;
+        params.subject_alt_names.extend(addresses.iter().map(|a| SanType::IpAddress(*a)));
+        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.issue(params, now)
+    }
+
+    /// A client's certificate: user name and groups, as the API server reads them (CN and O).
+    pub fn client(&self, user: &str, groups: &[&str], now: Timestamp) -> Result<Identity, rcgen::Error> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.distinguished_name.push(DnType::CommonName, user);
+        for group in groups {
+            params.distinguished_name.push(DnType::OrganizationName, *group);
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(params, now)
+    }
+
+    fn issue(&self, mut params: CertificateParams, now: Timestamp) -> Result<Identity, rcgen::Error> {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        validity(&mut params, now, VALID_DAYS);
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+}
+
+/// From yesterday, for clients whose clock is behind, until `days` from now.
+fn validity(params: &mut CertificateParams, now: Timestamp, days: i64) {
+    let date = |t: Timestamp| {
+        let d = t.to_zoned(jiff::tz::TimeZone::UTC).date();
+        date_time_ymd(d.year().into(), d.month().unsigned_abs(), d.day().unsigned_abs())
+    };
+    let day = jiff::SignedDuration::from_hours(24);
+    params.not_before = date(now.saturating_sub(day).unwrap_or(now));
+    params.not_after = date(now.saturating_add(day * i32::try_from(days).unwrap_or(1)).unwrap_or(now));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_name_their_user_and_verify() {
+        let now: Timestamp = "2026-05-06T07:08:09Z".parse().unwrap();
+        let ca = Authority::new("homeostat-ca", now).unwrap();
+        let id = ca.client("kubernetes-admin", &["system:masters"], now).unwrap();
+        let (_, pem) = x509_parser::pem::parse_x509_pem(id.certificate.as_bytes()).unwrap();
+        let cert = pem.parse_x509().unwrap();
+        assert_eq!(cert.subject().iter_common_name().next().unwrap().as_str().unwrap(), "kubernetes-admin");
+        assert_eq!(cert.subject().iter_organization().next().unwrap().as_str().unwrap(), "system:masters");
+        let (_, root) = x509_parser::parse_x509_certificate(ca.der()).unwrap();
+        assert_eq!(cert.issuer(), root.subject());
+        assert!(cert.validity().not_before.timestamp() < now.as_second());
+        assert!(cert.validity().not_after.timestamp() > now.as_second() + 364 * 86_400);
+    }
+}
