@@ -2,6 +2,7 @@
 //!
 //! Everything here is a pure function of definitions and JSON values; no I/O, no store, no HTTP.
 
+pub mod builtin;
 pub mod crd;
 pub mod definition;
 pub mod discovery;
