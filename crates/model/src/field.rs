@@ -78,9 +78,6 @@ pub struct Error {
     pub value: Value,
     /// The rule in words; may be empty.
     pub detail: String,
-    /// How the value is printed where JSON of [`Error::value`] would not do (Go prints structs in the order of
-    /// their declaration).
-    pub shown: Option<Box<str>>,
 }
 
 impl Error {
@@ -91,14 +88,7 @@ impl Error {
         value: impl Into<Value>,
         detail: impl Into<String>,
     ) -> Self {
-        Self { kind, path: path.into(), value: value.into(), detail: detail.into(), shown: None }
-    }
-
-    /// The same error, its value printed as `text`.
-    #[must_use]
-    pub fn shown_as(mut self, text: impl Into<Box<str>>) -> Self {
-        self.shown = Some(text.into());
-        self
+        Self { kind, path: path.into(), value: value.into(), detail: detail.into() }
     }
 
     /// `Required value`, with a hint that may be empty.
@@ -154,10 +144,7 @@ impl Error {
         let mut out = self.kind.text().to_owned();
         if self.kind.shows_value() {
             out.push_str(": ");
-            match &self.shown {
-                Some(text) => out.push_str(text),
-                None => out.push_str(&show(&self.value)),
-            }
+            out.push_str(&show(&self.value));
         }
         if !self.detail.is_empty() {
             out.push_str(": ");

@@ -195,7 +195,7 @@ pub fn owner_references(owners: &Value, path: &str) -> Vec<Error> {
         let kind = text(owner, "kind");
         if api_version == "v1" && kind == "Event" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(Error::invalid(path, owner.clone(), why).shown_as(owner_json(owner)));
+            errors.push(Error::invalid(path, field::verbatim(owner_json(owner)), why));
         }
         if owner["controller"] == Value::Bool(true) {
             let this = format!("{kind}/{}", text(owner, "name"));
@@ -206,9 +206,7 @@ pub fn owner_references(owners: &Value, path: &str) -> Vec<Error> {
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     );
                     let all: Vec<String> = owners.iter().map(owner_json).collect();
-                    errors.push(
-                        Error::invalid(path, owners.to_vec(), why).shown_as(format!("[{}]", all.join(","))),
-                    );
+                    errors.push(Error::invalid(path, field::verbatim(format!("[{}]", all.join(","))), why));
                 }
             }
         }
