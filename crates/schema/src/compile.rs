@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::formats::Format;
 use crate::node::{Child, Kind, ListType, MapType, Node, Special};
 use crate::pattern;
 use crate::rules::Rules;
@@ -78,6 +79,12 @@ impl Definitions {
         Ok(Arc::new_cyclic(|this| Self { names, slots, this: this.clone() }))
     }
 
+    /// No definitions.
+    pub fn none() -> Arc<Self> {
+        let slot = Slot { name: "Any".into(), source: RawValue::NULL.to_owned(), node: OnceLock::new() };
+        Arc::new(Self { names: BTreeMap::new(), slots: vec![slot], this: Weak::new() })
+    }
+
     /// Names of all definitions, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.keys().map(|n| &**n)
@@ -123,7 +130,7 @@ impl Definitions {
         if slot.name.ends_with(".IntOrString") {
             node.kind = Kind::IntOrString;
         }
-        node.go = slot.name.rsplit('.').next().map(Into::into);
+        node.go = Some(go_type(&slot.name));
         Ok(node)
     }
 }
@@ -141,6 +148,32 @@ fn special(name: &str) -> Special {
             Special::Json
         }
         _ => Special::None,
+    }
+}
+
+/// `v1.PodSpec` of `io.k8s.api.core.v1.PodSpec`.
+fn go_type(name: &str) -> Box<str> {
+    let mut parts = name.rsplit('.');
+    match (parts.next(), parts.next()) {
+        (Some(name), Some(package)) => format!("{package}.{name}").into(),
+        _ => format!("v1.{name}").into(),
+    }
+}
+
+/// Drops formats that the reference doesn't check for the type, and finds the checker of others.
+fn keep_known_format(node: &mut Node) {
+    let format = node.format.as_deref().unwrap_or_default();
+    let known = match node.kind {
+        Kind::Any | Kind::String | Kind::IntOrString => {
+            node.checked_format = Format::named(format);
+            node.checked_format.is_some()
+        }
+        Kind::Integer => matches!(format, "int32" | "int64"),
+        Kind::Number => matches!(format, "float" | "double"),
+        Kind::Object | Kind::Array | Kind::Boolean => false,
+    };
+    if !known {
+        node.format = None;
     }
 }
 
@@ -178,8 +211,8 @@ fn apply_marks(node: &mut Node, schema: &Map<String, Value>) {
         node.nullable = true;
     }
     if let Some(default) = schema.get("default") {
-        node.default = Some(default.clone());
-        node.defaults_below = true;
+        node.default = Some(default.clone()).filter(|d| !d.is_null());
+        node.defaults_below |= node.default.is_some();
     }
     match text("x-kubernetes-list-type") {
         Some("set") => node.list_type = ListType::Set,
@@ -261,6 +294,9 @@ impl Cx {
         node.preserve = flag("x-kubernetes-preserve-unknown-fields");
         node.embedded = flag("x-kubernetes-embedded-resource");
         node.format = map.get("format").and_then(Value::as_str).map(Into::into);
+        if self.definitions.is_none() {
+            keep_known_format(&mut node);
+        }
         if let Some(properties) = map.get("properties").and_then(Value::as_object) {
             // serde_json's maps are sorted.
             for (name, schema) in properties {
@@ -383,6 +419,7 @@ fn kind(map: &Map<String, Value>) -> Kind {
 
 /// Gives a custom or embedded resource the fields that every object has, whether or not its schema names them.
 fn add_resource_fields(node: &mut Node) {
+    node.is_resource = true;
     let (metadata, at) = &*OBJECT_META;
     for name in ["apiVersion", "kind"] {
         if let Err(at) = node.properties.binary_search_by(|(n, _)| (**n).cmp(name)) {
@@ -404,17 +441,10 @@ fn add_resource_fields(node: &mut Node) {
 /// `metav1.ObjectMeta` for custom resources.
 static OBJECT_META: LazyLock<(Arc<Definitions>, usize)> = LazyLock::new(|| {
     let definitions =
-        Definitions::parse(include_bytes!("object_meta.json")).unwrap_or_else(|_| Definitions::empty());
+        Definitions::parse(include_bytes!("object_meta.json")).unwrap_or_else(|_| Definitions::none());
     let at = definitions.index("ObjectMeta").unwrap_or_default();
     (definitions, at)
 });
-
-impl Definitions {
-    fn empty() -> Arc<Self> {
-        let slot = Slot { name: "Any".into(), source: RawValue::NULL.to_owned(), node: OnceLock::new() };
-        Arc::new(Self { names: BTreeMap::new(), slots: vec![slot], this: Weak::new() })
-    }
-}
 
 /// The node of `metav1.ObjectMeta`.
 pub(crate) fn object_meta() -> &'static Node {

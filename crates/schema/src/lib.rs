@@ -4,11 +4,19 @@
 //! does no I/O and reads no clock. Invariant: no input makes it panic, and none takes unbounded stack.
 
 pub mod compile;
+pub mod fields;
+pub mod managed;
+mod formats;
+mod golang;
 pub mod node;
+mod path;
 pub mod pattern;
+pub mod typed;
 mod rules;
 mod schema;
+pub mod validate;
 
 pub use compile::{CompileError, Definitions};
 pub use node::{Kind, ListType, MapType, Node, PatchStrategy, Special};
 pub use schema::Schema;
+pub use validate::Report;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::compile::{self, Definitions};
+use crate::formats::Format;
 use crate::rules::Rules;
 
 /// The JSON type that a node asks for.
@@ -113,6 +114,13 @@ pub struct Node {
     pub(crate) items: Option<Child>,
     pub(crate) preserve: bool,
     pub(crate) embedded: bool,
+    /// Whether apiVersion, kind and metadata are those of an API object: at the root, and where `embedded`.
+    pub(crate) is_resource: bool,
+    /// Whether this node or one below it is an embedded resource.
+    pub(crate) embedded_below: bool,
+    /// Fields that an object of this type always has (OpenAPI's `required` of built-in types, which Go's structs
+    /// write even when empty). What validation demands stands in the rules.
+    pub(crate) always: Vec<String>,
     pub(crate) list_type: ListType,
     pub(crate) list_keys: Vec<String>,
     pub(crate) map_type: MapType,
@@ -122,8 +130,10 @@ pub struct Node {
     pub(crate) patch: PatchStrategy,
     pub(crate) patch_key: Option<String>,
     pub(crate) format: Option<Box<str>>,
+    /// The format, where it is one of strings that validation looks at.
+    pub(crate) checked_format: Option<Format>,
     pub(crate) special: Special,
-    /// The Go type's name, as decoding errors print it; only on definitions of built-in types.
+    /// The Go type, as decoding errors print it (`v1.PodSpec`); only on definitions of built-in types.
     pub(crate) go: Option<Box<str>>,
     pub(crate) rules: Option<Box<Rules>>,
     /// What a schema says of `metadata` at the root or of an embedded resource: rules of its name, no structure.
@@ -141,6 +151,9 @@ impl Default for Node {
             items: None,
             preserve: false,
             embedded: false,
+            is_resource: false,
+            embedded_below: false,
+            always: Vec::new(),
             list_type: ListType::Atomic,
             list_keys: Vec::new(),
             map_type: MapType::Granular,
@@ -149,6 +162,7 @@ impl Default for Node {
             patch: PatchStrategy::default(),
             patch_key: None,
             format: None,
+            checked_format: None,
             special: Special::None,
             go: None,
             rules: None,
@@ -261,6 +275,11 @@ impl Node {
     /// OpenAPI's `format`.
     pub fn format(&self) -> Option<&str> {
         self.format.as_deref()
+    }
+
+    /// Fields that Go writes even when they are empty; only on definitions of built-in types.
+    pub fn always_present(&self) -> &[String] {
+        &self.always
     }
 
     /// Whether Go reads this type in a way of its own.

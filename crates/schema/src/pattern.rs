@@ -24,101 +24,160 @@ pub fn regex(source: &str) -> Result<Regex, String> {
     })
 }
 
-/// Go's `\d \w \s \b` are ASCII and `\z` is the end; in classes Go takes `[`, `&&`, `--` and `~~` literally.
+/// What the last thing inside a class was, to tell a range's `-` from a literal one.
+#[derive(Clone, Copy, PartialEq)]
+enum Last {
+    Start,
+    Char,
+    Other,
+}
+
+/// Go's `\d \w \s \b` are ASCII, `\<` is no word boundary, `{` may stand for itself; in classes Go takes `[`, `&&`,
+/// `~~` and stray dashes literally.
 fn translate(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + 8);
-    let mut chars = source.chars().peekable();
-    let mut class = false;
-    let mut class_start = false;
-    let mut quoting = false;
-    while let Some(c) = chars.next() {
-        if quoting {
-            if c == '\\' && chars.peek() == Some(&'E') {
-                chars.next();
-                quoting = false;
-            } else {
-                out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
-            }
-            continue;
-        }
-        match c {
-            '\\' => {
-                let Some(next) = chars.next() else {
-                    out.push('\\');
-                    break;
-                };
-                match next {
-                    'd' if class => out.push_str("0-9"),
-                    'd' => out.push_str("[0-9]"),
-                    'w' if class => out.push_str("0-9A-Za-z_"),
-                    'w' => out.push_str("[0-9A-Za-z_]"),
-                    's' if class => out.push_str("\\t\\n\\f\\r "),
-                    's' => out.push_str("[\\t\\n\\f\\r ]"),
-                    'D' => out.push_str("[^0-9]"),
-                    'W' => out.push_str("[^0-9A-Za-z_]"),
-                    'S' => out.push_str("[^\\t\\n\\f\\r ]"),
-                    'b' if !class => out.push_str("(?-u:\\b)"),
-                    // An ASCII \B may split a UTF-8 sequence, which the crate refuses for text; take Unicode's.
-                    'Q' if !class => quoting = true,
-                    other => {
-                        out.push('\\');
-                        out.push(other);
-                    }
-                }
-                class_start = false;
-            }
-            '[' if !class => {
-                class = true;
-                class_start = true;
-                out.push('[');
-                if chars.peek() == Some(&'^') {
-                    chars.next();
-                    out.push('^');
-                }
-                // A leading `]` is literal in both.
-                if chars.peek() == Some(&']') {
-                    chars.next();
-                    out.push_str("\\]");
-                    class_start = false;
-                }
-            }
-            '[' if chars.peek() == Some(&':') => {
-                // `[:alpha:]`
-                out.push('[');
-                while let Some(c) = chars.next() {
-                    out.push(c);
-                    if c == ':' && chars.peek() == Some(&']') {
-                        chars.next();
-                        out.push(']');
-                        break;
-                    }
-                }
-                class_start = false;
-            }
-            '[' => {
-                out.push_str("\\[");
-                class_start = false;
-            }
-            ']' if class => {
-                class = false;
-                out.push(']');
-            }
-            '&' | '~' if class => {
-                out.push('\\');
-                out.push(c);
-                class_start = false;
-            }
-            '-' if class && (class_start || chars.peek() == Some(&']')) => {
-                out.push_str("\\-");
-                class_start = false;
+    let mut rest = source;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        rest = match c {
+            '\\' => escape(after, false, &mut out).0,
+            '[' => class(after, &mut out),
+            '{' if !is_repeat(after) => {
+                out.push_str("\\{");
+                after
             }
             c => {
                 out.push(c);
-                class_start = false;
+                after
             }
-        }
+        };
     }
     out
+}
+
+/// `n}`, `n,}` or `n,m}`.
+fn is_repeat(after: &str) -> bool {
+    let Some((inner, _)) = after.split_once('}') else { return false };
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    match inner.split_once(',') {
+        None => digits(inner),
+        Some((least, most)) => digits(least) && (most.is_empty() || digits(most)),
+    }
+}
+
+/// What follows a backslash; returns the rest, and whether it was one character (that may begin a range).
+fn escape<'a>(after: &'a str, class: bool, out: &mut String) -> (&'a str, bool) {
+    let Some(c) = after.chars().next() else {
+        out.push('\\');
+        return (after, false);
+    };
+    let rest = &after[c.len_utf8()..];
+    let text = match (c, class) {
+        ('d', true) => "0-9",
+        ('d', false) => "[0-9]",
+        ('w', true) => "0-9A-Za-z_",
+        ('w', false) => "[0-9A-Za-z_]",
+        ('s', true) => "\\t\\n\\f\\r ",
+        ('s', false) => "[\\t\\n\\f\\r ]",
+        ('D', _) => "[^0-9]",
+        ('W', _) => "[^0-9A-Za-z_]",
+        ('S', _) => "[^\\t\\n\\f\\r ]",
+        ('b', false) => "(?-u:\\b)",
+        ('<' | '>', _) => {
+            out.push(c);
+            return (rest, true);
+        }
+        ('Q', false) => {
+            let (quoted, rest) = rest.split_once("\\E").unwrap_or((rest, ""));
+            out.push_str(&regex::escape(quoted));
+            return (rest, false);
+        }
+        ('p' | 'P', _) => {
+            // The name of a Unicode class, with or without braces.
+            out.push('\\');
+            out.push(c);
+            let end = if rest.starts_with('{') {
+                rest.find('}').map_or(rest.len(), |i| i + 1)
+            } else {
+                rest.chars().next().map_or(0, char::len_utf8)
+            };
+            out.push_str(&rest[..end]);
+            return (&rest[end..], false);
+        }
+        ('x', _) if rest.starts_with('{') => {
+            let end = rest.find('}').map_or(rest.len(), |i| i + 1);
+            out.push_str("\\x");
+            out.push_str(&rest[..end]);
+            return (&rest[end..], true);
+        }
+        _ => {
+            out.push('\\');
+            out.push(c);
+            return (rest, true);
+        }
+    };
+    out.push_str(text);
+    (rest, false)
+}
+
+/// The inside of a class, up to and with its `]`.
+fn class<'a>(after: &'a str, out: &mut String) -> &'a str {
+    out.push('[');
+    let mut rest = after;
+    if let Some(r) = rest.strip_prefix('^') {
+        out.push('^');
+        rest = r;
+    }
+    let mut last = Last::Start;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        match c {
+            ']' if last != Last::Start => {
+                out.push(']');
+                return after;
+            }
+            '\\' => {
+                let (r, one) = escape(after, true, out);
+                rest = r;
+                last = if one { Last::Char } else { Last::Other };
+                continue;
+            }
+            '[' if after.starts_with(':')
+                && let Some(end) = after.find(":]") =>
+            {
+                out.push('[');
+                out.push_str(&after[..end + 2]);
+                rest = &after[end + 2..];
+                last = Last::Other;
+                continue;
+            }
+            '-' if last == Last::Char && !after.starts_with(']') && !after.is_empty() => {
+                // A range: what follows is its end, whatever it is.
+                out.push('-');
+                rest = match after.chars().next() {
+                    Some('\\') => escape(&after[1..], true, out).0,
+                    Some(end) => {
+                        literal(end, out);
+                        &after[end.len_utf8()..]
+                    }
+                    None => after,
+                };
+                last = Last::Other;
+                continue;
+            }
+            c => literal(c, out),
+        }
+        last = Last::Char;
+        rest = after;
+    }
+    rest
+}
+
+fn literal(c: char, out: &mut String) {
+    if matches!(c, '[' | ']' | '-' | '&' | '~' | '^') {
+        out.push('\\');
+    }
+    out.push(c);
 }
 
 #[cfg(test)]
@@ -141,6 +200,15 @@ mod tests {
             (r"^[a-]+$", "a-", true),
             (r"^\S+\z", "x", true),
             (r"(?i)^abc$", "ABC", true),
+            (r"^[\w-.]+$", "a-.", true),
+            (r"^[a-z0-9-\p{L}]+$", "a-é", true),
+            (r"^[+--]+$", "+,-", true),
+            (r"^a{$", "a{", true),
+            (r"^{x}$", "{x}", true),
+            (r"^a{2,3}$", "aaa", true),
+            (r"^\<a\>$", "<a>", true),
+            (r"^[\d-]+$", "1-2", true),
+            (r"^\x{41}[\x42-\x44]$", "AC", true),
         ];
         for (source, text, want) in cases {
             assert_eq!(regex(source).unwrap().is_match(text), want, "{source} {text}");

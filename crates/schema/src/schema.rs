@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use homeostat_model::field;
 use serde_json::Value;
 
 use crate::compile::{self, CompileError, Definitions};
 use crate::node::Node;
+use crate::validate::{self, Report, Rulebook};
 
 /// The schema of one version of a resource. See the crate's head.
 #[derive(Clone)]
@@ -40,6 +42,20 @@ impl Schema {
         }
     }
 
+    /// Validates a custom resource; `old` is what it replaces, and what it left unchanged is not held against it.
+    /// Built-in types have their rules elsewhere: nothing is found here.
+    pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<field::Error> {
+        self.report(new, old).errors
+    }
+
+    /// [`Schema::validate`] with the warnings that it gives.
+    pub fn report(&self, new: &Value, old: Option<&Value>) -> Report {
+        match &self.0 {
+            Root::Custom(node) => validate::object(node, new, old, &NoRules),
+            Root::BuiltIn(..) => Report::default(),
+        }
+    }
+
     /// Whether this is a built-in type's schema.
     pub fn is_builtin(&self) -> bool {
         matches!(self.0, Root::BuiltIn(..))
@@ -50,4 +66,15 @@ impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.root().fmt(f)
     }
+}
+
+/// A schema without rules in CEL.
+struct NoRules;
+
+impl Rulebook for NoRules {
+    fn is_empty(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&self, _: &Node, _: &Value, _: Option<&Value>, _: &mut Report) {}
 }
