@@ -1,1 +1,118 @@
-//! homeostat-sdk
+//! The SDK of Homeostat: operators whose watches, owner references and rights follow from their types.
+//!
+//! An [`Operator`] names its resource and what it owns and reads. From these types follow the watches, the caches,
+//! the owner references, the RBAC rules, and what compiles: applying a kind that isn't declared as owned does not.
+//!
+//! ```compile_fail
+//! # use homeostat_sdk::{Context, Next, Operator, Result};
+//! # use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+//! # struct Greeter;
+//! impl Operator for Greeter {
+//!     type Resource = ServiceAccount;
+//!     type Owns = (ConfigMap, Secret);
+//!     type Reads = ();
+//!
+//!     async fn reconcile(&self, _: &ServiceAccount, cx: &Context<Self>) -> Result<Next> {
+//!         cx.apply(Service::default()).await?; // `Service` is not declared by this operator
+//!         Ok(Next::done())
+//!     }
+//! }
+//! ```
+//!
+//! A kind that is only read can't be applied, and a kind that isn't declared can't even be read:
+//!
+//! ```compile_fail
+//! # use homeostat_sdk::{Context, Next, Operator, Result};
+//! # use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+//! # struct Greeter;
+//! impl Operator for Greeter {
+//!     type Resource = ServiceAccount;
+//!     type Owns = (ConfigMap,);
+//!     type Reads = (Secret,);
+//!
+//!     async fn reconcile(&self, _: &ServiceAccount, cx: &Context<Self>) -> Result<Next> {
+//!         cx.apply(Secret::default()).await?;
+//!         Ok(Next::done())
+//!     }
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! # use homeostat_sdk::{Context, Next, Operator, Result};
+//! # use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+//! # struct Greeter;
+//! impl Operator for Greeter {
+//!     type Resource = ServiceAccount;
+//!     type Owns = (ConfigMap,);
+//!     type Reads = (Secret,);
+//!
+//!     async fn reconcile(&self, _: &ServiceAccount, cx: &Context<Self>) -> Result<Next> {
+//!         let service = cx.read::<Service, _>("web");
+//!         Ok(Next::done())
+//!     }
+//! }
+//! ```
+//!
+//! With the declarations right, all of it compiles; a kind that is written without being owned says so with
+//! [`Edits`]:
+//!
+//! ```
+//! # use homeostat_sdk::{Context, Edits, Next, Operator, Result};
+//! # use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret, Service, ServiceAccount};
+//! # struct Greeter;
+//! impl Operator for Greeter {
+//!     type Resource = ServiceAccount;
+//!     type Owns = (ConfigMap, Service);
+//!     type Reads = (Secret, Edits<Node>);
+//!
+//!     async fn reconcile(&self, account: &ServiceAccount, cx: &Context<Self>) -> Result<Next> {
+//!         let secret = cx.read::<Secret, _>("password");
+//!         let service = cx.apply(Service::default()).await?;
+//!         let mine = cx.owned::<ConfigMap, _>();
+//!         let accounts = cx.list::<ServiceAccount, _>();
+//!         if let Some(node) = cx.read::<Node, _>("a") {
+//!             cx.update(&*node).await?;
+//!         }
+//!         Ok(Next::done())
+//!     }
+//! }
+//! ```
+//!
+//! kube-rs gives the client, the types, and the watcher; the cache, the queue and the runner are here. Nothing here
+//! reads the system's clock or a random source: the same seed gives the same run.
+
+mod apply;
+mod cache;
+mod context;
+mod dependencies;
+mod error;
+mod event;
+mod key;
+mod kinds;
+mod manager;
+mod metrics;
+mod object;
+mod operator;
+pub mod queue;
+mod rbac;
+mod runner;
+mod watches;
+mod write;
+
+pub use apply::{sparse, strip_nulls};
+pub use cache::{Cache, Caches, Change, Index, Selection};
+pub use context::{Context, Owns};
+pub use error::{Error, Result};
+pub use event::{Event, Recorder};
+pub use key::Key;
+pub use kinds::{At, Edits, Has, HasEdits, InOwns, InReads, Itself, Kinds, Sees, Visitor, Writes};
+pub use manager::{Health, Manager, TaskContext};
+pub use metrics::Snapshot;
+pub use object::{Object, Watched, display_kind};
+pub use operator::{Next, Operator, Settings};
+pub use rbac::rules;
+pub use tokio_util::sync::CancellationToken;
+pub use watches::{View, Watches};
+pub use write::{NoStatusSubresource, Writer};
+
+pub use homeostat_model::{Clock, Entropy, Timestamp, selector};

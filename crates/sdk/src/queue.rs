@@ -1,0 +1,390 @@
+//! The work queue: which keys want a reconcile, which are in one, and when failed ones may try again.
+//!
+//! It is client-go's rate-limited work queue as one structure, in tokio's time: a key waits at most once, is with at
+//! most one worker, and comes back when it is added while a worker has it. It knows nothing of objects.
+//! Invariants: a key that was added is handed out after that; two workers never have the same key; the n-th failure
+//! in a row waits `base * 2^(n-1)`, at most `max`.
+//!
+//! One thing differs from client-go on purpose: there, a key that changed while its reconcile failed comes back at
+//! once, so a reconcile that writes before it fails runs as fast as it can for ever. Here it waits for its backoff,
+//! but at most [`Backoff::changed`], since what changed may have been the cure.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How soon a key may come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// A change that just happened.
+    Normal,
+    /// The initial list and resyncs: handed out when nothing normal waits.
+    Low,
+}
+
+/// The delays after failures: exponential from `base` to `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure.
+    pub base: Duration,
+    /// At most this.
+    pub max: Duration,
+    /// At most this where the key changed while its reconcile failed.
+    pub changed: Duration,
+}
+
+impl Default for Backoff {
+    /// controller-runtime's and client-go's 5 ms to 1000 s.
+    fn default() -> Self {
+        Self {
+            base: Duration::from_millis(5),
+            max: Duration::from_secs(1000),
+            changed: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Backoff {
+    /// The delay after `failures` failures in a row (from 1).
+    pub fn delay(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1);
+        match 1u32.checked_shl(doublings).filter(|_| doublings < 31) {
+            Some(factor) => self.base.saturating_mul(factor).min(self.max),
+            None => self.max,
+        }
+    }
+}
+
+/// How a worker ended with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Well; the key rests until it is added again.
+    Done,
+    /// Well; the key comes back after this, or earlier when it is added.
+    After(Duration),
+    /// Failed; the key comes back after its backoff.
+    Failed,
+}
+
+#[derive(Debug)]
+enum State {
+    /// In `ready` under this ticket.
+    Ready { priority: Priority, ticket: u64 },
+    /// In `delayed` under this instant and ticket.
+    Delayed { at: Instant, ticket: u64 },
+    /// With a worker; `again` says that it was added since.
+    Running { again: Option<Again> },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Again {
+    Now(Priority),
+    At(Instant),
+}
+
+#[derive(Debug)]
+struct Entry {
+    failures: u32,
+    state: State,
+}
+
+#[derive(Debug)]
+struct Inner<K> {
+    /// Only looked up, never iterated: its order is not observable.
+    entries: HashMap<K, Entry>,
+    /// By priority. An item whose ticket isn't its entry's is left over from before a change of state.
+    ready: [VecDeque<(K, u64)>; 2],
+    delayed: BTreeMap<(Instant, u64), K>,
+    ticket: u64,
+    waiting: usize,
+    running: usize,
+    closed: bool,
+}
+
+/// A queue of keys for any number of workers.
+#[derive(Debug)]
+pub struct Queue<K> {
+    inner: Mutex<Inner<K>>,
+    wake: Notify,
+    backoff: Backoff,
+}
+
+/// Sizes at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Keys that a worker could take now.
+    pub ready: usize,
+    /// Keys that wait for a time.
+    pub delayed: usize,
+    /// Keys with workers.
+    pub running: usize,
+}
+
+impl<K: Clone + Eq + Hash> Default for Queue<K> {
+    fn default() -> Self {
+        Self::new(Backoff::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// An empty queue.
+    pub fn new(backoff: Backoff) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                entries: HashMap::new(),
+                ready: [VecDeque::new(), VecDeque::new()],
+                delayed: BTreeMap::new(),
+                ticket: 0,
+                waiting: 0,
+                running: 0,
+                closed: false,
+            }),
+            wake: Notify::new(),
+            backoff,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<K>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds `key` for now. A key that waits already is not added twice, but gets the higher of the two priorities; a
+    /// delayed key comes forward; one that a worker has comes back after it.
+    pub fn add(&self, key: K, priority: Priority) {
+        if self.lock().add(key, priority) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Adds `key` for later. Where it waits for an earlier time already, that time stays.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        let added = if delay.is_zero() {
+            self.lock().add(key, Priority::Normal)
+        } else {
+            self.lock().add_at(key, Instant::now() + delay)
+        };
+        if added {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Waits for a key. `None` when the queue is closed.
+    ///
+    /// The caller has the key until [`Queue::finish`].
+    pub async fn next(&self) -> Option<K> {
+        loop {
+            let mut notified = pin!(self.wake.notified());
+            // Registered before looking: an add in between is not lost.
+            notified.as_mut().enable();
+            let deadline = {
+                let mut inner = self.lock();
+                if inner.closed {
+                    return None;
+                }
+                inner.promote();
+                if let Some(key) = inner.take() {
+                    let more = inner.waiting > 0;
+                    drop(inner);
+                    if more {
+                        self.wake.notify_one();
+                    }
+                    return Some(key);
+                }
+                inner.delayed.first_key_value().map(|(&(at, _), _)| at)
+            };
+            match deadline {
+                Some(at) => {
+                    tokio::select! { biased;
+                        () = notified => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
+                }
+                None => notified.await,
+            }
+        }
+    }
+
+    /// Gives `key` back. Returns how long it waits before it comes again, where that is known.
+    pub fn finish(&self, key: &K, outcome: Outcome) -> Option<Duration> {
+        let mut inner = self.lock();
+        let Some(entry) = inner.entries.get_mut(key) else { return None };
+        let State::Running { again } = entry.state else { return None };
+        entry.failures = if outcome == Outcome::Failed { entry.failures.saturating_add(1) } else { 0 };
+        let failures = entry.failures;
+        inner.running -= 1;
+        let now = Instant::now();
+        let delay = match (outcome, again) {
+            (Outcome::Failed, Some(Again::Now(_))) => {
+                Some(self.backoff.delay(failures).min(self.backoff.changed))
+            }
+            (Outcome::Failed, _) => Some(self.backoff.delay(failures)),
+            (_, Some(Again::Now(_))) => Some(Duration::ZERO),
+            (Outcome::After(d), Some(Again::At(at))) => Some(d.min(at.saturating_duration_since(now))),
+            (Outcome::After(d), None) => Some(d),
+            (Outcome::Done, Some(Again::At(at))) => Some(at.saturating_duration_since(now)),
+            (Outcome::Done, None) => None,
+        };
+        match delay {
+            None => {
+                inner.entries.remove(key);
+            }
+            Some(delay) if delay.is_zero() => {
+                let priority = if let Some(Again::Now(p)) = again { p } else { Priority::Normal };
+                inner.ready(key.clone(), priority);
+                drop(inner);
+                self.wake.notify_one();
+            }
+            Some(delay) => {
+                inner.delay(key.clone(), now + delay);
+                drop(inner);
+                self.wake.notify_one();
+            }
+        }
+        delay
+    }
+
+    /// How often `key` failed in a row.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.lock().entries.get(key).map_or(0, |e| e.failures)
+    }
+
+    /// Sizes now.
+    pub fn depth(&self) -> Depth {
+        let inner = self.lock();
+        Depth { ready: inner.waiting, delayed: inner.delayed.len(), running: inner.running }
+    }
+
+    /// Hands out nothing more. Workers keep what they have.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.wake.notify_waiters();
+        // And whoever is about to wait.
+        self.wake.notify_one();
+    }
+}
+
+impl<K: Clone + Eq + Hash> Inner<K> {
+    fn ticket(&mut self) -> u64 {
+        self.ticket += 1;
+        self.ticket
+    }
+
+    /// Makes `key` ready, whatever it was; its entry's failures stay.
+    fn ready(&mut self, key: K, priority: Priority) {
+        let ticket = self.ticket();
+        let state = State::Ready { priority, ticket };
+        match self.entries.get_mut(&key) {
+            Some(entry) => entry.state = state,
+            None => {
+                self.entries.insert(key.clone(), Entry { failures: 0, state });
+            }
+        }
+        self.ready[priority as usize].push_back((key, ticket));
+        self.waiting += 1;
+    }
+
+    fn delay(&mut self, key: K, at: Instant) {
+        let ticket = self.ticket();
+        let state = State::Delayed { at, ticket };
+        match self.entries.get_mut(&key) {
+            Some(entry) => entry.state = state,
+            None => {
+                self.entries.insert(key.clone(), Entry { failures: 0, state });
+            }
+        }
+        self.delayed.insert((at, ticket), key);
+    }
+
+    /// Whether a worker should wake.
+    fn add(&mut self, key: K, priority: Priority) -> bool {
+        if self.closed {
+            return false;
+        }
+        match self.entries.get_mut(&key).map(|e| &mut e.state) {
+            None => self.ready(key, priority),
+            Some(State::Ready { priority: has, .. }) if *has <= priority => return false,
+            Some(State::Ready { .. }) => {
+                // The lower item stays behind with an old ticket.
+                self.waiting -= 1;
+                self.ready(key, priority);
+            }
+            Some(State::Delayed { at, ticket }) => {
+                let place = (*at, *ticket);
+                self.delayed.remove(&place);
+                self.ready(key, priority);
+            }
+            Some(State::Running { again }) => {
+                *again = Some(Again::Now(match *again {
+                    Some(Again::Now(p)) => p.min(priority),
+                    _ => priority,
+                }));
+                return false;
+            }
+        }
+        true
+    }
+
+    fn add_at(&mut self, key: K, when: Instant) -> bool {
+        if self.closed {
+            return false;
+        }
+        match self.entries.get_mut(&key).map(|e| &mut e.state) {
+            None => self.delay(key, when),
+            Some(State::Ready { .. }) => return false,
+            Some(State::Delayed { at, .. }) if *at <= when => return false,
+            Some(State::Delayed { at, ticket }) => {
+                let place = (*at, *ticket);
+                self.delayed.remove(&place);
+                self.delay(key, when);
+            }
+            Some(State::Running { again }) => {
+                *again = Some(match *again {
+                    None => Again::At(when),
+                    Some(Again::At(at)) => Again::At(at.min(when)),
+                    Some(now @ Again::Now(_)) => now,
+                });
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Makes ready what is due.
+    fn promote(&mut self) {
+        if self.delayed.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        while let Some(first) = self.delayed.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            let key = first.remove();
+            self.ready(key, Priority::Normal);
+        }
+    }
+
+    fn take(&mut self) -> Option<K> {
+        for queue in &mut self.ready {
+            while let Some((key, ticket)) = queue.pop_front() {
+                let Some(entry) = self.entries.get_mut(&key) else { continue };
+                if !matches!(entry.state, State::Ready { ticket: t, .. } if t == ticket) {
+                    continue;
+                }
+                entry.state = State::Running { again: None };
+                self.waiting -= 1;
+                self.running += 1;
+                return Some(key);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Plain writes, for any kind: what is written is in the process' caches when the call returns.
+//!
+//! A writer checks nothing against an operator's declarations; [`Context`](crate::Context) does that and is what
+//! operators use. Tasks and controllers that don't reconcile one resource use a writer directly.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube::Client;
+use kube::Resource;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::params::GetParams;
+use kube::core::{Request, Status};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::apply::{complete_types, sparse, strip_nulls};
+use crate::cache::Caches;
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::object::{Object, Watched, display_kind};
+
+/// A CRD without a status subresource was to get a status.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{kind} has no status subresource: add `subresources: {{status: {{}}}}` to version {version} of its \
+     CustomResourceDefinition, or keep what you report elsewhere"
+)]
+pub struct NoStatusSubresource {
+    /// The kind, as `Widget.example.com`.
+    pub kind: String,
+    /// The version that was asked for.
+    pub version: String,
+}
+
+/// Writes objects under one field manager's name. Cheap to clone.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    caches: Caches,
+    manager: Arc<str>,
+}
+
+impl Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("manager", &self.manager).finish_non_exhaustive()
+    }
+}
+
+fn name<K: Resource>(dt: &K::DynamicType, object: &K) -> Result<String> {
+    match object.meta().name.as_deref() {
+        Some(name) if !name.is_empty() => Ok(name.to_owned()),
+        _ => Err(Error::msg(format!("a {} without metadata.name can't be written", display_kind::<K>(dt)))),
+    }
+}
+
+impl Writer {
+    /// Writes through `client` as `manager`, into `caches`.
+    pub fn new(client: Client, caches: Caches, manager: impl Into<Arc<str>>) -> Self {
+        Self { client, caches, manager: manager.into() }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The field manager.
+    pub fn manager(&self) -> &str {
+        &self.manager
+    }
+
+    fn post(&self) -> PostParams {
+        PostParams { field_manager: Some(self.manager.to_string()), ..PostParams::default() }
+    }
+
+    async fn send<K: Watched>(
+        &self,
+        dt: &K::DynamicType,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<K> {
+        let object: K = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+        self.caches.wrote(dt, &object);
+        Ok(object)
+    }
+
+    /// Reads an object from the API server itself, past any cache. `None` where there is none.
+    pub async fn get<K: Object>(&self, key: &Key) -> Result<Option<K>> {
+        self.get_with(&(), key).await
+    }
+
+    /// [`get`](Self::get) of a kind known at run time.
+    pub async fn get_with<K: Watched>(&self, dt: &K::DynamicType, key: &Key) -> Result<Option<K>> {
+        let request = Request::new(K::url_path(dt, key.namespace()));
+        match self.send::<K>(dt, request.get(key.name(), &GetParams::default())).await {
+            Ok(object) => Ok(Some(object)),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Creates an object; a `generateName` will do for a name.
+    pub async fn create<K: Watched + Serialize>(&self, object: &K) -> Result<K>
+    where
+        K::DynamicType: Default,
+    {
+        self.create_with(&K::DynamicType::default(), object).await
+    }
+
+    /// [`create`](Self::create) of a kind known at run time.
+    pub async fn create_with<K: Watched + Serialize>(&self, dt: &K::DynamicType, object: &K) -> Result<K> {
+        let request = Request::new(K::url_path(dt, object.meta().namespace.as_deref()));
+        self.send(dt, request.create(&self.post(), serde_json::to_vec(object)?)).await
+    }
+
+    /// Replaces an object. It conflicts where the object changed since `object` was read.
+    pub async fn update<K: Object>(&self, object: &K) -> Result<K> {
+        let request = Request::new(K::url_path(&(), object.meta().namespace.as_deref()));
+        let name = name(&(), object)?;
+        self.send(&(), request.replace(&name, &self.post(), serde_json::to_vec(object)?)).await
+    }
+
+    /// Replaces an object's status (and what else its strategy takes through this subresource).
+    pub async fn update_status<K: Object>(&self, object: &K) -> Result<K> {
+        let request = Request::new(K::url_path(&(), object.meta().namespace.as_deref()));
+        let name = name(&(), object)?;
+        let body = serde_json::to_vec(object)?;
+        self.send(&(), request.replace_subresource("status", &name, &self.post(), body)).await
+    }
+
+    /// Applies what is set in `object` (server-side apply; conflicts are taken over).
+    pub async fn apply<K: Object>(&self, object: &K) -> Result<K> {
+        let body = sparse(object)?;
+        let key = Key::new(object.meta().namespace.as_deref(), &name(&(), object)?);
+        self.apply_value(&key, &body).await
+    }
+
+    /// Applies a body as it is.
+    pub async fn apply_value<K: Object>(&self, key: &Key, body: &Value) -> Result<K> {
+        let params = PatchParams::apply(&self.manager).force();
+        let request = Request::new(K::url_path(&(), key.namespace()));
+        self.send(&(), request.patch(key.name(), &params, &Patch::Apply(body))).await
+    }
+
+    /// Patches an object.
+    pub async fn patch<K: Object, P: Serialize + Debug>(&self, key: &Key, patch: &Patch<P>) -> Result<K> {
+        self.patch_with(&(), key, None, patch).await
+    }
+
+    /// Patches an object's status.
+    pub async fn patch_status<K: Object, P: Serialize + Debug>(
+        &self,
+        key: &Key,
+        patch: &Patch<P>,
+    ) -> Result<K> {
+        self.patch_with(&(), key, Some("status"), patch).await
+    }
+
+    /// Patches an object or a subresource, of a kind known at run time.
+    pub async fn patch_with<K: Watched, P: Serialize + Debug>(
+        &self,
+        dt: &K::DynamicType,
+        key: &Key,
+        subresource: Option<&str>,
+        patch: &Patch<P>,
+    ) -> Result<K> {
+        let params = PatchParams {
+            field_manager: Some(self.manager.to_string()),
+            force: matches!(patch, Patch::Apply(_)),
+            ..PatchParams::default()
+        };
+        let request = Request::new(K::url_path(dt, key.namespace()));
+        let request = match subresource {
+            Some(sub) => request.patch_subresource(sub, key.name(), &params, patch),
+            None => request.patch(key.name(), &params, patch),
+        };
+        self.send(dt, request).await
+    }
+
+    /// Applies the status of an object: fields that this manager set before and no longer sets are removed.
+    pub async fn apply_status<K: Object>(&self, key: &Key, status: &Value) -> Result<K> {
+        let mut root = serde_json::Map::new();
+        complete_types::<K>(&mut root);
+        let mut meta = json!({"name": key.name()});
+        if let Some(ns) = key.namespace() {
+            meta["namespace"] = ns.into();
+        }
+        root.insert("metadata".into(), meta);
+        root.insert("status".into(), status.clone());
+        let mut body = Value::Object(root);
+        strip_nulls(&mut body);
+        let result = self.patch_status::<K, _>(key, &Patch::Apply(&body)).await;
+        let Err(error) = result else { return result };
+        // A 404 is either of the object or of the subresource; the object tells which.
+        if error.is_not_found() && matches!(self.get::<K>(key).await, Ok(Some(_))) {
+            let kind = K::display_kind();
+            return Err(
+                Error::from(NoStatusSubresource { kind, version: K::version(&()).into_owned() }).terminal()
+            );
+        }
+        Err(error)
+    }
+
+    /// Creates a subresource of an object, such as a pod's `binding` or `eviction`.
+    pub async fn create_subresource<K: Object, B: Serialize, R: DeserializeOwned>(
+        &self,
+        key: &Key,
+        subresource: &str,
+        body: &B,
+    ) -> Result<R> {
+        let request = Request::new(K::url_path(&(), key.namespace()));
+        let request =
+            request.create_subresource(subresource, key.name(), &self.post(), serde_json::to_vec(body)?);
+        Ok(self.client.request(request.map_err(kube::Error::BuildRequest)?).await?)
+    }
+
+    /// Deletes an object. Whether it was there; an object with finalizers or a grace period remains for a while.
+    pub async fn delete<K: Watched>(&self, key: &Key, params: &DeleteParams) -> Result<bool>
+    where
+        K::DynamicType: Default,
+    {
+        self.delete_with::<K>(&K::DynamicType::default(), key, params).await
+    }
+
+    /// [`delete`](Self::delete) of a kind known at run time.
+    pub async fn delete_with<K: Watched>(
+        &self,
+        dt: &K::DynamicType,
+        key: &Key,
+        params: &DeleteParams,
+    ) -> Result<bool> {
+        let request = Request::new(K::url_path(dt, key.namespace()));
+        let request = request.delete(key.name(), params).map_err(kube::Error::BuildRequest)?;
+        match self.client.request::<Value>(request).await {
+            Ok(answer) if answer["kind"] == "Status" => {
+                let status: Status = serde_json::from_value(answer)?;
+                let uid = status.details.map(|d| d.uid).filter(|u| !u.is_empty());
+                if uid.is_some() {
+                    self.caches.deleted::<K>(dt, key, uid.as_deref());
+                }
+                Ok(true)
+            }
+            Ok(answer) => {
+                // The object as it was last, or as it is while it waits for its finalizers: the watch tells which.
+                if let Ok(object) = serde_json::from_value::<K>(answer)
+                    && object.meta().deletion_timestamp.is_some()
+                {
+                    self.caches.wrote(dt, &object);
+                }
+                Ok(true)
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
