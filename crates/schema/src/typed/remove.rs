@@ -1,0 +1,99 @@
+//! Taking fields and items out of an object.
+
+use serde_json::Value;
+
+use super::items;
+use super::types::{Form, Relation, Type};
+use crate::fields::{FieldSet, PathElement};
+
+/// Removes the members of a set. Objects and lists that become empty become null, as in the reference.
+pub(crate) fn remove(value: Value, gone: &FieldSet, ty: Type<'_>) -> Value {
+    match (ty.settle(ty.form(&value)), value) {
+        (Form::Map | Form::Open, Value::Object(map)) => {
+            if map.is_empty() || ty.is_atomic_map() {
+                return Value::Null;
+            }
+            let mut out = serde_json::Map::new();
+            for (key, child) in map {
+                let element = PathElement::field(&key);
+                if gone.has_element(&element) {
+                    continue;
+                }
+                let child = match (gone.below(&element), ty.field(&key)) {
+                    (Some(below), Some(ty)) => remove(child, below, ty),
+                    _ => child,
+                };
+                out.insert(key, child);
+            }
+            if out.is_empty() { Value::Null } else { Value::Object(out) }
+        }
+        (Form::List, Value::Array(list)) => {
+            let Some(t) = ty.list() else { return Value::Array(list) };
+            if list.is_empty() || matches!(t.relation, Relation::Atomic) {
+                return Value::Null;
+            }
+            let mut out = Vec::with_capacity(list.len());
+            for item in list {
+                let item = match items::element(t, &item) {
+                    Ok(element) if gone.has_element(&element) => continue,
+                    Ok(element) => match gone.below(&element) {
+                        Some(below) => remove(item, below, t.items),
+                        None => item,
+                    },
+                    Err(_) => item,
+                };
+                out.push(item);
+            }
+            if out.is_empty() { Value::Null } else { Value::Array(out) }
+        }
+        (Form::Scalar, scalar) => scalar,
+        (_, _) => Value::Null,
+    }
+}
+
+/// Keeps only the members of a set, and the objects and items that they stand in.
+pub(crate) fn extract(value: &Value, kept: &FieldSet, ty: Type<'_>) -> Value {
+    match (ty.settle(ty.form(value)), value) {
+        (Form::Map | Form::Open, Value::Object(map)) => {
+            if map.is_empty() || ty.is_atomic_map() {
+                return value.clone();
+            }
+            let mut out = serde_json::Map::new();
+            for (key, child) in map {
+                let element = PathElement::field(key);
+                let below = kept.below(&element);
+                match (kept.has_element(&element), below, ty.field(key)) {
+                    (_, Some(below), Some(ty)) => {
+                        out.insert(key.clone(), extract(child, below, ty));
+                    }
+                    (true, None, Some(ty)) => {
+                        out.insert(key.clone(), extract(child, &FieldSet::new(), ty));
+                    }
+                    (true, _, None) => {
+                        out.insert(key.clone(), child.clone());
+                    }
+                    _ => {}
+                }
+            }
+            if out.is_empty() { Value::Null } else { Value::Object(out) }
+        }
+        (Form::List, Value::Array(list)) => {
+            let Some(t) = ty.list() else { return value.clone() };
+            if list.is_empty() || matches!(t.relation, Relation::Atomic) {
+                return value.clone();
+            }
+            let mut out = Vec::new();
+            for item in list {
+                let Ok(element) = items::element(t, item) else { continue };
+                match kept.below(&element) {
+                    Some(below) => out.push(extract(item, below, t.items)),
+                    None if kept.has_element(&element) => out.push(item.clone()),
+                    None => {}
+                }
+            }
+            if out.is_empty() { Value::Null } else { Value::Array(out) }
+        }
+        (Form::Scalar, scalar) => scalar.clone(),
+        (_, _) => Value::Null,
+    }
+}
