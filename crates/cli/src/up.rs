@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use homeostat_cluster::{Cluster, ClusterOptions, kubeconfig};
+use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use crate::complaint::Complaint;
@@ -57,9 +58,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
             .map_err(|e| Complaint::new(format!("cannot read {}: {e}", file.display())))?;
         options.tokens(&csv).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?;
     }
-    let address = SocketAddr::new(args.bind, args.port);
-    let cluster = Cluster::with(options).await?;
-    let endpoint = cluster.serve(address).await.map_err(|e| refused(&e, address))?;
+    let listener = listen(SocketAddr::new(args.bind, args.port)).await?;
+    options.advertise = Some(listener.local_addr()?);
+    let cluster = Cluster::with(options).await;
+    let endpoint = cluster.serve(listener).await?;
     kubeconfig::write(&args.kubeconfig, &endpoint.kubeconfig())?;
     println!("homeostat is up after {} ms: {}", begin.elapsed().as_millis(), endpoint.url());
     println!("  export KUBECONFIG={}", args.kubeconfig.display());
@@ -71,12 +73,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// Why an address could not be served, with the way out.
-pub(crate) fn refused(error: &std::io::Error, address: SocketAddr) -> Complaint {
-    match error.kind() {
+/// Opens a port, or says why it can't and what to do.
+pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Complaint> {
+    TcpListener::bind(address).await.map_err(|e| match e.kind() {
         std::io::ErrorKind::AddrInUse => {
             Complaint::new(format!("{address} is in use; choose another port with --port N (0 takes a free one)"))
         }
-        _ => Complaint::new(format!("cannot serve on {address}: {error}; choose another with --bind and --port")),
-    }
+        _ => Complaint::new(format!("cannot serve on {address}: {e}; choose another with --bind and --port")),
+    })
 }

@@ -1,1 +1,159 @@
-//! homeostat-cluster
+//! A whole control plane in one process: API server, controllers, scheduler and nodes, wired together.
+//!
+//! Tests start one each ([`Cluster::start`], no sockets) and talk to it through an ordinary kube client; `homeostat up`
+//! serves the same thing over TLS. It only wires: what a part does is that part's business.
+//! Invariant: controllers, scheduler, nodes and operators reach the state through the API alone.
+
+pub mod controllers;
+mod endpoint;
+mod inprocess;
+pub mod kubeconfig;
+mod options;
+pub mod pki;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat_access::User;
+use homeostat_apiserver::{ApiServer, Authentication, Config};
+use homeostat_model::{Clock, Entropy};
+use homeostat_sdk::Manager;
+use homeostat_store::Memory;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use controllers::Known;
+pub use endpoint::{Endpoint, ServeError};
+pub use options::{ADMISSION_PLUGINS, ClusterOptions, OptionError};
+
+/// The user that the cluster's own parts act as.
+const SYSTEM: &str = "system:kube-controller-manager";
+/// The group of cluster administrators.
+const MASTERS: &str = "system:masters";
+
+/// The controllers that there are, the scheduler among them.
+pub fn known_controllers() -> Vec<Known> {
+    let mut known: Vec<Known> =
+        homeostat_controllers::NAMES.iter().map(|(name, alias)| Known { name, alias }).collect();
+    known.push(Known { name: "scheduler", alias: "kube-scheduler" });
+    known
+}
+
+/// A running control plane. Dropping it ends it at once; [`Cluster::stop`] ends it in order.
+pub struct Cluster {
+    server: ApiServer,
+    clock: Clock,
+    entropy: Entropy,
+    service_range: ipnet::IpNet,
+    /// Ends controllers, scheduler and nodes.
+    parts: CancellationToken,
+    /// Ends the server's edges.
+    edges: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.parts.cancel();
+        self.edges.cancel();
+        self.server.drain();
+    }
+}
+
+impl Cluster {
+    /// A cluster for a test: one simulated node, all controllers, no sockets.
+    pub async fn start() -> Self {
+        Self::with(ClusterOptions::default()).await
+    }
+
+    /// A cluster of one's own making. It is ready when this returns: the server answers, and what a fresh server
+    /// makes for itself is there; controllers are starting.
+    pub async fn with(options: ClusterOptions) -> Self {
+        let store = Arc::new(Memory::new());
+        let mut config = Config::new(store);
+        config.clock = options.clock.clone();
+        config.entropy = options.entropy.clone();
+        config.service_cluster_ip_range = options.service_range;
+        config.disabled_admission_plugins = options.disabled_admission.clone();
+        config.authentication = Authentication { token_file: options.tokens.clone(), ..Authentication::default() };
+        if let Some(address) = options.advertise {
+            config.advertise = address.to_string();
+        }
+        let cluster = Self {
+            server: ApiServer::new(config),
+            clock: options.clock.clone(),
+            entropy: options.entropy.clone(),
+            service_range: options.service_range,
+            parts: CancellationToken::new(),
+            edges: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        cluster.run_parts(&options);
+        cluster
+    }
+
+    fn run_parts(&self, options: &ClusterOptions) {
+        let client = self.client_as(SYSTEM, &[MASTERS]);
+        let mut manager = Manager::new(client).clock(self.clock.clone()).entropy(self.entropy.clone());
+        manager = homeostat_controllers::add(manager, &options.controllers);
+        if options.controllers.contains("scheduler") {
+            manager = homeostat_scheduler::add(manager);
+        }
+        if options.nodes > 0 {
+            manager = homeostat_node::add(manager, options.nodes);
+        }
+        let stop = self.parts.clone();
+        self.tasks.spawn(async move {
+            if let Err(e) = manager.run(stop).await {
+                tracing::error!(error = %e, "the cluster's own controllers ended");
+            }
+        });
+    }
+
+    /// A client with all rights, inside this process.
+    pub fn client(&self) -> kube::Client {
+        self.client_as("kubernetes-admin", &[MASTERS])
+    }
+
+    /// A client that acts as a user; `system:authenticated` is added to the groups.
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> kube::Client {
+        let groups = groups.iter().map(|g| (*g).to_owned()).chain(["system:authenticated".to_owned()]).collect();
+        inprocess::client(self.server.clone(), User { name: user.to_owned(), groups, ..User::default() })
+    }
+
+    /// The API server itself, a tower service.
+    pub fn server(&self) -> ApiServer {
+        self.server.clone()
+    }
+
+    /// Serves over TLS on `listener`, with a certificate authority of its own.
+    pub async fn serve(&self, listener: TcpListener) -> Result<Endpoint, ServeError> {
+        let (endpoint, tls) = Endpoint::new(listener.local_addr()?, self.service_range, self.clock.now())?;
+        let edge = homeostat_apiserver::serve::serve(
+            self.server.clone(),
+            listener,
+            Some(tls),
+            homeostat_apiserver::serve::Limits::default(),
+            self.edges.clone(),
+        );
+        self.tasks.spawn(async move {
+            if let Err(e) = edge.await {
+                tracing::error!(error = %e, "the TLS edge ended");
+            }
+        });
+        Ok(endpoint)
+    }
+
+    /// Ends it in order: first the parts, then the server's watches and connections; at the latest after `patience`.
+    pub async fn stop(self, patience: Duration) {
+        let end = async {
+            self.parts.cancel();
+            self.server.drain();
+            self.edges.cancel();
+            self.tasks.close();
+            self.tasks.wait().await;
+        };
+        let _ = tokio::time::timeout(patience, end).await;
+    }
+}

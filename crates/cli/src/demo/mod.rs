@@ -57,9 +57,10 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     let begin = Instant::now();
     let mut view = View::new(begin);
-    let cluster = Cluster::with(ClusterOptions { nodes: NODES, ..ClusterOptions::default() }).await?;
-    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let endpoint = cluster.serve(address).await.map_err(|e| up::refused(&e, address))?;
+    let listener = up::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await?;
+    let advertise = Some(listener.local_addr()?);
+    let cluster = Cluster::with(ClusterOptions { nodes: NODES, advertise, ..ClusterOptions::default() }).await;
+    let endpoint = cluster.serve(listener).await?;
     let path = args.kubeconfig.clone().unwrap_or_else(|| format!(".homeostat/demo-{}", endpoint.port()).into());
     kubeconfig::write(&path, &endpoint.kubeconfig())?;
     view.stage(&format!("control plane ready at {}, {NODES} simulated nodes", endpoint.url()));

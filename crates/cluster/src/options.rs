@@ -1,0 +1,142 @@
+//! What a cluster is made of, with the checks that the command line and tests share.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use homeostat_model::{Clock, Entropy};
+use ipnet::IpNet;
+
+use crate::controllers::{self, UnknownController};
+
+/// Built-in admission plugins that can be left out, by the reference's names.
+pub const ADMISSION_PLUGINS: &[&str] = homeostat_apiserver::ADMISSION_PLUGINS;
+
+/// An option that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// A controller that there isn't.
+    #[error("--controllers: {0}")]
+    Controller(#[from] UnknownController),
+    /// An admission plugin that there isn't.
+    #[error("--disable-admission-plugins: there is no plugin {name:?}; there are {}", ADMISSION_PLUGINS.join(", "))]
+    Admission {
+        /// The name in question.
+        name: String,
+    },
+    /// Something that is no range of addresses, or one of another size than the reference takes.
+    #[error("--service-cluster-ip-range: {text:?} {why}; write one such as 10.96.0.0/16")]
+    ServiceRange {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A token file that isn't one.
+    #[error("--token-auth-file: {0}")]
+    Tokens(String),
+}
+
+/// What a cluster is made of. The default is a test's: one node, all controllers.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// Simulated nodes.
+    pub nodes: usize,
+    /// Controllers that run, by name.
+    pub controllers: BTreeSet<&'static str>,
+    /// Admission plugins that are left out.
+    pub disabled_admission: Vec<String>,
+    /// Range of the Services' cluster addresses.
+    pub service_range: IpNet,
+    /// Text of a token file for further users.
+    pub tokens: Option<String>,
+    /// Where clients outside will find the server; what the `kubernetes` Service points to.
+    pub advertise: Option<SocketAddr>,
+    /// Time.
+    pub clock: Clock,
+    /// Chance.
+    pub entropy: Entropy,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        Self {
+            nodes: 1,
+            controllers: crate::known_controllers().iter().map(|k| k.name).collect(),
+            disabled_admission: Vec::new(),
+            service_range: IpNet::V4(ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16)),
+            tokens: None,
+            advertise: None,
+            clock: Clock::system(),
+            entropy: Entropy::system(),
+        }
+    }
+}
+
+impl ClusterOptions {
+    /// Takes the reference's `--controllers` list.
+    pub fn controllers(&mut self, list: &str) -> Result<(), OptionError> {
+        self.controllers = controllers::parse(list, &crate::known_controllers())?;
+        Ok(())
+    }
+
+    /// Takes the reference's `--disable-admission-plugins` list.
+    pub fn disabled_admission(&mut self, plugins: &[String]) -> Result<(), OptionError> {
+        if let Some(name) = plugins.iter().find(|p| !ADMISSION_PLUGINS.contains(&p.as_str())) {
+            return Err(OptionError::Admission { name: name.clone() });
+        }
+        self.disabled_admission = plugins.to_vec();
+        Ok(())
+    }
+
+    /// Takes the reference's `--service-cluster-ip-range`.
+    pub fn service_range(&mut self, text: &str) -> Result<(), OptionError> {
+        let fail = |why| OptionError::ServiceRange { text: text.to_owned(), why };
+        let range: IpNet = text.parse().map_err(|_| fail("is no range of addresses"))?;
+        // The reference: at least eight addresses, at most 2^20.
+        match range.max_prefix_len() - range.prefix_len() {
+            0..3 => Err(fail("is too small")),
+            3..=20 => {
+                self.service_range = range.trunc();
+                Ok(())
+            }
+            _ => Err(fail("is too large (at most 20 bits)")),
+        }
+    }
+
+    /// Takes the text of a token file: lines of `token,user,uid,"group1,group2"`.
+    pub fn tokens(&mut self, csv: &str) -> Result<(), OptionError> {
+        homeostat_access::TokenFile::parse(csv).map_err(|e| OptionError::Tokens(e.to_string()))?;
+        self.tokens = Some(csv.to_owned());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_ranges_have_the_references_sizes() {
+        let mut options = ClusterOptions::default();
+        for (text, ok) in [
+            ("10.96.0.0/16", true),
+            ("10.96.0.0/12", true),
+            ("10.0.0.0/8", false),
+            ("10.96.0.0/29", true),
+            ("10.96.0.0/30", false),
+            ("fd00::/112", true),
+            ("10.96.0.0", false),
+            ("services", false),
+        ] {
+            assert_eq!(options.service_range(text).is_ok(), ok, "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_plugins_are_refused_by_name() {
+        let mut options = ClusterOptions::default();
+        options.disabled_admission(&["ServiceAccount".into()]).unwrap();
+        let why = options.disabled_admission(&["ServiceAcount".into()]).unwrap_err().to_string();
+        assert!(why.starts_with("--disable-admission-plugins: there is no plugin \"ServiceAcount\"; there are "), "{why}");
+    }
+}
