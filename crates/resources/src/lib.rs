@@ -9,6 +9,7 @@ pub mod discovery;
 pub mod jsonpath;
 pub mod strategy;
 pub mod table;
+pub mod webhook;
 
 pub use definition::{Column, Conversion, OpenApi, Origin, Resource, ScalePaths, Subresource, Version};
 pub use strategy::{Cx, Plain, Propagation, Strategy};
