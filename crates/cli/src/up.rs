@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     }
     let listener = listen(SocketAddr::new(args.bind, args.port)).await?;
     options.advertise = Some(listener.local_addr()?);
-    let cluster = Cluster::with(options).await;
+    let cluster = Cluster::with(options).await?;
     let endpoint = cluster.serve(listener).await?;
     kubeconfig::write(&args.kubeconfig, &endpoint.kubeconfig())?;
     println!("homeostat is up after {} ms: {}", begin.elapsed().as_millis(), endpoint.url());

@@ -38,18 +38,18 @@ pub enum ServeError {
 /// A served cluster.
 pub struct Endpoint {
     address: SocketAddr,
-    authority: Authority,
+    authority: Arc<Authority>,
     admin: Identity,
 }
 
 impl Endpoint {
     /// Issues the server's and the administrator's certificates for a server at `address`.
     pub(crate) fn new(
+        authority: Arc<Authority>,
         address: SocketAddr,
         services: ipnet::IpNet,
         now: Timestamp,
     ) -> Result<(Self, Arc<rustls::ServerConfig>), ServeError> {
-        let authority = Authority::new("homeostat-ca", now)?;
         let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         if !address.ip().is_unspecified() && !address.ip().is_loopback() {
             addresses.push(address.ip());

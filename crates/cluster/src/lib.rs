@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use controllers::Known;
 pub use endpoint::{Endpoint, ServeError};
+use pki::Authority;
 pub use options::{ADMISSION_PLUGINS, ClusterOptions, OptionError};
 
 /// The user that the cluster's own parts act as.
@@ -40,12 +41,18 @@ pub fn known_controllers() -> Vec<Known> {
     known
 }
 
+/// Why a cluster could not start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a certificate authority")]
+pub struct StartError(#[from] rcgen::Error);
+
 /// A running control plane. Dropping it ends it at once; [`Cluster::stop`] ends it in order.
 pub struct Cluster {
     server: ApiServer,
     clock: Clock,
     entropy: Entropy,
     service_range: ipnet::IpNet,
+    authority: Arc<Authority>,
     /// Ends controllers, scheduler and nodes.
     parts: CancellationToken,
     /// Ends the server's edges.
@@ -63,13 +70,20 @@ impl Drop for Cluster {
 
 impl Cluster {
     /// A cluster for a test: one simulated node, all controllers, no sockets.
-    pub async fn start() -> Self {
+    ///
+    /// # Errors
+    /// As [`Cluster::with`].
+    pub async fn start() -> Result<Self, StartError> {
         Self::with(ClusterOptions::default()).await
     }
 
     /// A cluster of one's own making. It is ready when this returns: the server answers, and what a fresh server
     /// makes for itself is there; controllers are starting.
-    pub async fn with(options: ClusterOptions) -> Self {
+    ///
+    /// # Errors
+    /// If no certificate authority can be made.
+    pub async fn with(options: ClusterOptions) -> Result<Self, StartError> {
+        let authority = Arc::new(Authority::new("homeostat-ca", options.clock.now())?);
         let store = Arc::new(Memory::new());
         let mut config = Config::new(store);
         config.clock = options.clock.clone();
@@ -85,23 +99,26 @@ impl Cluster {
             clock: options.clock.clone(),
             entropy: options.entropy.clone(),
             service_range: options.service_range,
+            authority,
             parts: CancellationToken::new(),
             edges: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
         cluster.run_parts(&options);
-        cluster
+        Ok(cluster)
     }
 
     fn run_parts(&self, options: &ClusterOptions) {
         let client = self.client_as(SYSTEM, &[MASTERS]);
-        let mut manager = Manager::new(client).clock(self.clock.clone()).entropy(self.entropy.clone());
-        manager = homeostat_controllers::add(manager, &options.controllers);
+        let mut manager =
+            Manager::new(client).with_clock(self.clock.clone()).with_entropy(self.entropy.clone());
+        let config = homeostat_controllers::Config { root_ca: self.authority.pem().to_owned() };
+        homeostat_controllers::add(&mut manager, &options.controllers, &config);
         if options.controllers.contains("scheduler") {
-            manager = homeostat_scheduler::add(manager);
+            homeostat_scheduler::add(&mut manager);
         }
         if options.nodes > 0 {
-            manager = homeostat_node::add(manager, options.nodes);
+            homeostat_node::add(&mut manager, options.nodes);
         }
         let stop = self.parts.clone();
         self.tasks.spawn(async move {
@@ -129,7 +146,7 @@ impl Cluster {
 
     /// Serves over TLS on `listener`, with a certificate authority of its own.
     pub async fn serve(&self, listener: TcpListener) -> Result<Endpoint, ServeError> {
-        let (endpoint, tls) = Endpoint::new(listener.local_addr()?, self.service_range, self.clock.now())?;
+        let (endpoint, tls) = Endpoint::new(self.authority.clone(), listener.local_addr()?, self.service_range, self.clock.now())?;
         let edge = homeostat_apiserver::serve::serve(
             self.server.clone(),
             listener,

@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     let mut view = View::new(begin);
     let listener = up::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await?;
     let advertise = Some(listener.local_addr()?);
-    let cluster = Cluster::with(ClusterOptions { nodes: NODES, advertise, ..ClusterOptions::default() }).await;
+    let cluster = Cluster::with(ClusterOptions { nodes: NODES, advertise, ..ClusterOptions::default() }).await?;
     let endpoint = cluster.serve(listener).await?;
     let path = args.kubeconfig.clone().unwrap_or_else(|| format!(".homeostat/demo-{}", endpoint.port()).into());
     kubeconfig::write(&path, &endpoint.kubeconfig())?;
