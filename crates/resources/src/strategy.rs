@@ -81,7 +81,8 @@ pub trait Strategy: Send + Sync {
     fn spec_changed(&self, new: &Value, old: &Value) -> bool {
         let skip = |k: &str| matches!(k, "apiVersion" | "kind" | "metadata" | "status");
         let (Some(n), Some(o)) = (new.as_object(), old.as_object()) else { return new != old };
-        n.iter().any(|(k, v)| !skip(k) && o.get(k) != Some(v)) || o.keys().any(|k| !skip(k) && !n.contains_key(k))
+        n.iter().any(|(k, v)| !skip(k) && o.get(k) != Some(v))
+            || o.keys().any(|k| !skip(k) && !n.contains_key(k))
     }
 
     /// Whether PUT to an absent name creates.
@@ -108,6 +109,12 @@ pub trait Strategy: Send + Sync {
     /// `None`: the resource has no graceful deletion.
     fn grace_period(&self, _object: &Value, _requested: Option<i64>) -> Option<i64> {
         None
+    }
+
+    /// Marks an object as being deleted where the type has its own way (a namespace's phase, a definition's
+    /// condition). False: there is none, and the usual marks are set.
+    fn mark_deleted(&self, _cx: &Cx<'_>, _object: &mut Value) -> bool {
+        false
     }
 
     /// Whether a delete of this object must wait (a namespace with `spec.finalizers`), although no metadata
