@@ -4,6 +4,7 @@
 //! operators first, with time to finish what they do, then the watches.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cache::{Cache, Caches, Selection};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::Recorder;
 use crate::metrics::Snapshot;
 use crate::object::Watched;
@@ -215,7 +216,7 @@ impl Manager {
     ///
     /// Running reconciles and tasks then have 30 s to finish; what still runs after that is dropped, which is an
     /// error.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), Unfinished> {
         let stop = shutdown.child_token();
         let mut running = JoinSet::new();
         for (name, start) in self.starts {
@@ -232,15 +233,25 @@ impl Manager {
         let finished = tokio::time::timeout(GRACE, finish).await.is_ok();
         running.shutdown().await;
         self.env.caches.stop().await;
-        if finished {
-            Ok(())
-        } else {
-            Err(Error::msg(format!(
-                "some reconciles did not finish within {GRACE:?} of the stop and were dropped"
-            )))
+        if finished { Ok(()) } else { Err(Unfinished(GRACE)) }
+    }
+
+    /// As [`run`](Self::run), until a future such as a signal's resolves.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), Unfinished> {
+        let token = CancellationToken::new();
+        let mut run = pin!(self.run(token.clone()));
+        tokio::select! { biased;
+            () = shutdown => token.cancel(),
+            result = &mut run => return result,
         }
+        run.await
     }
 }
+
+/// Something didn't end in time after a stop.
+#[derive(Debug, thiserror::Error)]
+#[error("some reconciles did not finish within {0:?} of the stop and were dropped")]
+pub struct Unfinished(pub Duration);
 
 async fn run_task<F, Fut>(name: String, task: F, env: Env, stop: CancellationToken)
 where

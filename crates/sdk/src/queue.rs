@@ -212,7 +212,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Gives `key` back. Returns how long it waits before it comes again, where that is known.
     pub fn finish(&self, key: &K, outcome: Outcome) -> Option<Duration> {
         let mut inner = self.lock();
-        let Some(entry) = inner.entries.get_mut(key) else { return None };
+        let entry = inner.entries.get_mut(key)?;
         let State::Running { again } = entry.state else { return None };
         entry.failures = if outcome == Outcome::Failed { entry.failures.saturating_add(1) } else { 0 };
         let failures = entry.failures;
