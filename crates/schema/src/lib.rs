@@ -6,17 +6,22 @@
 pub mod compile;
 pub mod fields;
 pub mod managed;
+pub mod decode;
+mod default;
 mod formats;
 mod golang;
 pub mod node;
 mod path;
+pub mod patch;
 pub mod pattern;
 pub mod typed;
+mod prune;
 mod rules;
 mod schema;
 pub mod validate;
 
 pub use compile::{CompileError, Definitions};
+pub use decode::{DecodeError, ParseError};
 pub use node::{Kind, ListType, MapType, Node, PatchStrategy, Special};
 pub use schema::Schema;
 pub use validate::Report;
