@@ -130,6 +130,14 @@ impl Definitions {
         if slot.name.ends_with(".IntOrString") {
             node.kind = Kind::IntOrString;
         }
+        if node.special == Special::Json
+            && let Some((package, name)) = slot.name.rsplit_once('.')
+            && name.starts_with("JSONSchemaPropsOr")
+            && let (Some(definitions), Some(at)) =
+                (&cx.definitions, self.index(&format!("{package}.JSONSchemaProps")))
+        {
+            node.inner = Some(Child::Ref(definitions.clone(), at));
+        }
         node.go = Some(go_type(&slot.name));
         Ok(node)
     }
@@ -185,6 +193,10 @@ pub(crate) struct Marked {
 }
 
 impl Marked {
+    pub(crate) fn has_default(&self) -> bool {
+        self.marks.contains_key("default")
+    }
+
     pub(crate) fn compile(&self) -> Node {
         let slot = &self.definitions.slots[self.at];
         let mut node = self.definitions.compile(slot).unwrap_or_default();

@@ -112,6 +112,8 @@ pub struct Node {
     /// `additionalProperties: true`: any value, nothing is pruned below.
     pub(crate) open: bool,
     pub(crate) items: Option<Child>,
+    /// What objects in a [`Special::Json`] are, where they are schemas again.
+    pub(crate) inner: Option<Child>,
     pub(crate) preserve: bool,
     pub(crate) embedded: bool,
     /// Whether apiVersion, kind and metadata are those of an API object: at the root, and where `embedded`.
@@ -149,6 +151,7 @@ impl Default for Node {
             additional: None,
             open: false,
             items: None,
+            inner: None,
             preserve: false,
             embedded: false,
             is_resource: false,
@@ -186,6 +189,16 @@ impl Child {
             Self::Own(node) => node,
             Self::Ref(definitions, at) => definitions.node(*at),
             Self::Marked(cell, source) => cell.get_or_init(|| Box::new(source.compile())),
+        }
+    }
+
+    /// Whether it is worth compiling to look for a default. (Definitions have none at their root: defaults stand
+    /// beside the reference.)
+    pub(crate) fn may_have_default(&self) -> bool {
+        match self {
+            Self::Own(node) => node.default.is_some(),
+            Self::Ref(..) => false,
+            Self::Marked(_, source) => source.has_default(),
         }
     }
 }
@@ -280,6 +293,10 @@ impl Node {
     /// Fields that Go writes even when they are empty; only on definitions of built-in types.
     pub fn always_present(&self) -> &[String] {
         &self.always
+    }
+
+    pub(crate) fn is_object_meta(&self) -> bool {
+        self.go.as_deref() == Some("v1.ObjectMeta")
     }
 
     /// Whether Go reads this type in a way of its own.

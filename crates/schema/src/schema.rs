@@ -7,8 +7,11 @@ use homeostat_model::field;
 use serde_json::Value;
 
 use crate::compile::{self, CompileError, Definitions};
+use crate::decode::{self, DecodeError};
 use crate::node::Node;
+use crate::path::Path;
 use crate::validate::{self, Report, Rulebook};
+use crate::{default, prune};
 
 /// The schema of one version of a resource. See the crate's head.
 #[derive(Clone)]
@@ -40,6 +43,31 @@ impl Schema {
             Root::Custom(node) => node,
             Root::BuiltIn(definitions, at) => definitions.node(*at),
         }
+    }
+
+    /// Decodes an object in place: checks JSON types as far as the reference's decoder does, and drops unknown fields
+    /// and nulls. Returns the paths of unknown fields, for warnings or a strict error.
+    pub fn decode(&self, object: &mut Value) -> Result<Vec<String>, DecodeError> {
+        match &self.0 {
+            Root::Custom(node) => decode::custom(node, object),
+            Root::BuiltIn(..) => decode::built_in(self.root(), object, &Path::Root),
+        }
+    }
+
+    /// Drops unknown fields and returns their paths, sorted: `spec.x`, `spec.list[0].y`. A part of what
+    /// [`Schema::decode`] does.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::unknown(self.root(), object)
+    }
+
+    /// Drops nulls where null is no value and no default takes its place. A part of what [`Schema::decode`] does.
+    pub fn drop_nulls(&self, object: &mut Value) {
+        prune::nulls(self.root(), object);
+    }
+
+    /// Fills in defaults.
+    pub fn default(&self, object: &mut Value) {
+        default::fill(self.root(), object);
     }
 
     /// Validates a custom resource; `old` is what it replaces, and what it left unchanged is not held against it.
