@@ -334,17 +334,25 @@ impl Cx {
             }
             _ => {}
         }
-        let rules = self.rules(map, path, depth)?;
+        let mut rules = self.rules(map, path, depth)?;
+        if self.definitions.is_some() {
+            node.always = std::mem::take(&mut rules.required);
+        }
         if !rules.is_empty() {
             node.rules = Some(Box::new(rules));
         }
-        node.defaults_below = node.default.is_some()
-            || node.properties.iter().map(|(_, c)| c).chain(&node.additional).chain(&node.items).any(|c| {
-                match c {
-                    Child::Own(node) => node.defaults_below,
-                    Child::Ref(..) | Child::Marked(..) => true,
-                }
-            });
+        let below = |f: fn(&Node) -> bool, of_references: bool| {
+            let mut children = node.properties.iter().map(|(_, c)| c).chain(&node.additional).chain(&node.items);
+            children.any(|c| match c {
+                Child::Own(node) => f(node),
+                Child::Ref(..) | Child::Marked(..) => of_references,
+            })
+        };
+        (node.defaults_below, node.embedded_below, node.rules_below) = (
+            node.default.is_some() || below(|n| n.defaults_below, true),
+            node.embedded || below(|n| n.embedded_below, false),
+            node.rules.as_ref().is_some_and(|r| !r.cel.is_empty()) || below(|n| n.rules_below, false),
+        );
         if self.definitions.is_none() && (node.embedded || depth == 0) {
             add_resource_fields(&mut node);
         }
