@@ -4,6 +4,7 @@
 //! subscribers what changed, and knows its own process' writes: what was written through the SDK is here when the
 //! write returns, and an older event doesn't take it back. It is not a source of truth: others' writes arrive when
 //! the watch delivers them.
+//! Cached objects carry no `managedFields`.
 //! Invariant: for one incarnation (uid) of an object, the cache never goes back to an older resourceVersion.
 
 mod feed;

@@ -107,7 +107,7 @@ impl<K: Watched> State<K> {
 
     /// What changed, and the keys of own writes that the list leaves in doubt: whoever feeds must ask for them.
     pub(super) fn event(&mut self, event: Event<K>) -> (Vec<Change<K>>, Vec<Key>) {
-        match event {
+        match event.modify(slim) {
             Event::Apply(object) => (self.apply(object).into_iter().collect(), Vec::new()),
             Event::Delete(object) => (self.delete(&object).into_iter().collect(), Vec::new()),
             Event::Init => {
@@ -182,7 +182,8 @@ impl<K: Watched> State<K> {
         (changes, doubtful)
     }
 
-    pub(super) fn wrote(&mut self, object: K) -> Option<Change<K>> {
+    pub(super) fn wrote(&mut self, mut object: K) -> Option<Change<K>> {
+        slim(&mut object);
         let key = Key::of(&object);
         if self.dead.has(&object) {
             return None;
@@ -241,6 +242,11 @@ impl<K> IndexState<K> {
             }
         }
     }
+}
+
+/// Takes out `managedFields`, often a third of an object. A server takes their absence in an update for no change.
+fn slim<K: Watched>(object: &mut K) {
+    object.meta_mut().managed_fields = None;
 }
 
 #[derive(PartialEq)]

@@ -1,1 +1,274 @@
+//! The queue by risk: a key lost, a key with two workers, a backoff out of bounds.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use proptest::prelude::*;
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn queue() -> Queue<u32> {
+    Queue::default()
+}
+
+/// The key that is there now, if any.
+fn now(q: &Queue<u32>) -> Option<u32> {
+    q.next().now_or_never().flatten()
+}
+
+#[test]
+fn backoff_doubles_from_5_ms_to_1000_s() {
+    let b = Backoff::default();
+    for (failures, expect) in [
+        (1, 5 * MS),
+        (2, 10 * MS),
+        (3, 20 * MS),
+        (10, 2560 * MS),
+        (18, 655_360 * MS),
+        (19, 1_000_000 * MS),
+        (20, 1_000_000 * MS),
+        (u32::MAX, 1_000_000 * MS),
+    ] {
+        assert_eq!(b.delay(failures), expect, "after {failures}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_waits_once_and_comes_back_when_added_while_running() {
+    let q = queue();
+    q.add(1, Priority::Normal);
+    q.add(1, Priority::Normal);
+    assert_eq!(q.next().await, Some(1));
+    assert_eq!(now(&q), None);
+    q.add(1, Priority::Normal);
+    assert_eq!(now(&q), None, "with a worker already");
+    q.finish(&1, Outcome::Done);
+    assert_eq!(now(&q), Some(1));
+    q.finish(&1, Outcome::Done);
+    assert_eq!(now(&q), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn normal_goes_before_low_and_lifts_it() {
+    let q = queue();
+    q.add(1, Priority::Low);
+    q.add(2, Priority::Low);
+    q.add(3, Priority::Normal);
+    q.add(2, Priority::Normal);
+    q.add(2, Priority::Low);
+    assert_eq!([now(&q), now(&q), now(&q), now(&q)], [Some(3), Some(2), Some(1), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_back_off_and_success_forgets_them() {
+    let q = queue();
+    let start = Instant::now();
+    q.add(1, Priority::Normal);
+    let mut at = Vec::new();
+    for _ in 0..5 {
+        assert_eq!(q.next().await, Some(1));
+        at.push(start.elapsed());
+        q.finish(&1, Outcome::Failed);
+    }
+    assert_eq!(at, [0, 5, 15, 35, 75].map(Duration::from_millis));
+    assert_eq!(q.next().await, Some(1));
+    assert_eq!(q.failures(&1), 5);
+    q.finish(&1, Outcome::Done);
+    assert_eq!(q.failures(&1), 0);
+    q.add(1, Priority::Normal);
+    q.next().await;
+    assert_eq!(q.finish(&1, Outcome::Failed), Some(5 * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_brings_a_backed_off_key_forward() {
+    let q = queue();
+    q.add(1, Priority::Normal);
+    for _ in 0..15 {
+        q.next().await;
+        q.finish(&1, Outcome::Failed);
+    }
+    let before = Instant::now();
+    q.add(1, Priority::Normal);
+    assert_eq!(q.next().await, Some(1));
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    // But one that came during the failing reconcile waits, at most a second.
+    q.add(1, Priority::Normal);
+    assert_eq!(q.finish(&1, Outcome::Failed), Some(Duration::from_secs(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_earliest_time_counts() {
+    let q = queue();
+    let start = Instant::now();
+    q.add_after(1, 50 * MS);
+    q.add_after(1, 20 * MS);
+    q.add_after(1, 80 * MS);
+    assert_eq!(q.next().await, Some(1));
+    assert_eq!(start.elapsed(), 20 * MS);
+    q.add_after(1, 30 * MS);
+    assert_eq!(q.finish(&1, Outcome::After(Duration::from_secs(9))), Some(30 * MS));
+    assert_eq!(q.depth(), Depth { ready: 0, delayed: 1, running: 0 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_time_wakes_who_waits_for_a_later() {
+    let q = Arc::new(queue());
+    let start = Instant::now();
+    q.add_after(1, Duration::from_secs(60));
+    let waiting = tokio::spawn({
+        let q = q.clone();
+        async move { q.next().await }
+    });
+    tokio::task::yield_now().await;
+    q.add_after(2, 10 * MS);
+    assert_eq!(waiting.await.unwrap(), Some(2));
+    assert_eq!(start.elapsed(), 10 * MS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn close_ends_all_workers() {
+    let q = Arc::new(queue());
+    let workers: Vec<_> = (0..5)
+        .map(|_| {
+            let q = q.clone();
+            tokio::spawn(async move { q.next().await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    q.close();
+    q.add(1, Priority::Normal);
+    for worker in workers {
+        assert_eq!(worker.await.unwrap(), None);
+    }
+    assert_eq!(q.next().await, None);
+}
+
+/// What is done to a queue, with any of a few keys.
+#[derive(Clone, Debug)]
+enum Step {
+    Add(u32, Priority),
+    AddAfter(u32, u64),
+    Take,
+    Finish(usize, Outcome),
+    Sleep(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = 0..6u32;
+    let outcome = prop_oneof![
+        Just(Outcome::Done),
+        Just(Outcome::Failed),
+        (0..50u64).prop_map(|ms| Outcome::After(Duration::from_millis(ms))),
+    ];
+    prop_oneof![
+        3 => (key.clone(), prop_oneof![Just(Priority::Normal), Just(Priority::Low)]).prop_map(|(k, p)| Step::Add(k, p)),
+        1 => (key, 0..100u64).prop_map(|(k, ms)| Step::AddAfter(k, ms)),
+        4 => Just(Step::Take),
+        4 => (any::<proptest::sample::Index>(), outcome).prop_map(|(i, o)| Step::Finish(i.index(8), o)),
+        1 => (0..40u64).prop_map(Step::Sleep),
+    ]
+}
+
+/// What must hold of each key, kept beside the queue.
+#[derive(Default)]
+struct Model {
+    running: BTreeSet<u32>,
+    /// Keys that owe a hand-out, by when at the latest.
+    owed: BTreeMap<u32, Instant>,
+    /// Keys added since a worker took them.
+    dirty: BTreeMap<u32, Instant>,
+    failures: BTreeMap<u32, u32>,
+}
+
+async fn check(steps: Vec<Step>) {
+    let q = queue();
+    let mut model = Model::default();
+    let earliest = |map: &mut BTreeMap<u32, Instant>, k: u32, at: Instant| {
+        let entry = map.entry(k).or_insert(at);
+        *entry = at.min(*entry);
+    };
+    for step in steps {
+        let now_at = Instant::now();
+        match step {
+            Step::Add(k, p) => {
+                q.add(k, p);
+                let owed = if model.running.contains(&k) { &mut model.dirty } else { &mut model.owed };
+                earliest(owed, k, now_at);
+            }
+            Step::AddAfter(k, ms) => {
+                q.add_after(k, Duration::from_millis(ms));
+                let owed = if model.running.contains(&k) { &mut model.dirty } else { &mut model.owed };
+                earliest(owed, k, now_at + Duration::from_millis(ms));
+            }
+            Step::Take => match now(&q) {
+                Some(k) => {
+                    assert!(model.running.insert(k), "{k} has two workers");
+                    let due = model.owed.remove(&k).expect("handed out what nobody added");
+                    assert!(due <= now_at, "{k} came too early");
+                }
+                None => {
+                    let late: Vec<_> = model.owed.iter().filter(|(_, due)| **due <= now_at).collect();
+                    assert!(late.is_empty(), "lost: {late:?}");
+                }
+            },
+            Step::Finish(i, outcome) => {
+                let Some(k) = model.running.iter().nth(i).copied() else { continue };
+                model.running.remove(&k);
+                q.finish(&k, outcome);
+                let dirty = model.dirty.remove(&k);
+                let failures = model.failures.entry(k).or_default();
+                let due = match outcome {
+                    Outcome::Failed => {
+                        *failures += 1;
+                        let full = Backoff::default().delay(*failures);
+                        let changed = dirty.is_some_and(|at| at <= now_at);
+                        Some(now_at + if changed { full.min(Duration::from_secs(1)) } else { full })
+                    }
+                    Outcome::After(d) => {
+                        *failures = 0;
+                        Some(dirty.map_or(now_at + d, |at| at.max(now_at).min(now_at + d)))
+                    }
+                    Outcome::Done => {
+                        *failures = 0;
+                        dirty.map(|at| at.max(now_at))
+                    }
+                };
+                if let Some(due) = due {
+                    model.owed.insert(k, due);
+                }
+            }
+            Step::Sleep(ms) => tokio::time::advance(Duration::from_millis(ms)).await,
+        }
+    }
+    // Everything owed is handed out in the end, and nothing else.
+    let finish: Vec<u32> = model.running.iter().copied().collect();
+    for k in finish {
+        q.finish(&k, Outcome::Done);
+        if let Some(at) = model.dirty.remove(&k) {
+            model.owed.insert(k, at.max(Instant::now()));
+        }
+    }
+    while !model.owed.is_empty() {
+        let k = q.next().await.expect("open");
+        assert!(model.owed.remove(&k).is_some(), "{k} was not owed");
+        q.finish(&k, Outcome::Done);
+    }
+    assert_eq!(q.depth(), Depth::default());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn nothing_is_lost_doubled_or_early(steps in proptest::collection::vec(step(), 0..200)) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(check(steps));
+    }
+}
