@@ -58,8 +58,8 @@ impl Config {
 pub struct Authentication {
     /// Text of a token file: lines of `token,user,uid,"group1,group2"`.
     pub token_file: Option<String>,
-    /// Signs and verifies service account tokens; without it there are none.
-    pub service_account_key: Option<Vec<u8>>,
+    /// Key that signs service account tokens, in PEM (PKCS#8, P-256); without it one is made when first needed.
+    pub service_account_key: Option<String>,
     /// Issuer of service account tokens.
     pub issuer: Option<String>,
 }

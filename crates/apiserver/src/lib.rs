@@ -4,17 +4,30 @@
 //! by kind beyond the strategy. It runs in-process as a tower service, and over TLS through [`serve`].
 //! Invariants: nothing is stored without validation; every error is a `Status`; no request can end the process.
 
+mod admission;
+mod authority;
 pub mod body;
+mod bootstrap;
 pub mod config;
+mod crds;
+mod decode;
+mod dispatch;
 pub mod meta;
 pub mod negotiate;
 mod nonresource;
 pub mod object;
 pub mod options;
+mod read;
+mod registry;
 pub mod request_info;
 pub mod respond;
+mod reviews;
+mod selection;
 pub mod serve;
 mod server;
+mod subresources;
+mod verbs;
+mod write;
 mod yaml;
 
 pub use body::Body;

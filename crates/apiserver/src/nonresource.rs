@@ -1,7 +1,12 @@
 //! Paths that are no resources: health, version and the like. Discovery and OpenAPI have modules of their own.
 
+mod discovery;
+mod oidc;
+mod openapi;
+
+use homeostat_model::Status;
 use homeostat_model::status::Result;
-use http::header;
+use http::{Method, header};
 use serde_json::json;
 
 use crate::respond::{Answer, Content};
@@ -22,19 +27,55 @@ const READYZ: &[&str] = &[
 ];
 
 /// Answers a path that is no resource.
-pub(crate) fn serve(server: &Server, call: &Call) -> Result<Answer> {
+pub(crate) async fn serve(server: &Server, call: &Call) -> Result<Answer> {
     let path = call.info.path.as_str();
-    let (root, check) = match path.trim_start_matches('/').split_once('/') {
-        Some((root, rest)) => (root, rest),
-        None => (path.trim_start_matches('/'), ""),
-    };
+    let trimmed = path.trim_matches('/');
+    let (root, check) = trimmed.split_once('/').unwrap_or((trimmed, ""));
+    if !matches!(call.parts.method, Method::GET | Method::HEAD) {
+        return match root {
+            "healthz" | "livez" | "readyz" | "version" | "api" | "apis" | "openapi" => {
+                Err(Status::method_not_allowed())
+            }
+            _ => Ok(Answer::page_not_found()),
+        };
+    }
     match root {
         "healthz" => Ok(health("healthz", LIVEZ, check, call)),
         "livez" => Ok(health("livez", LIVEZ, check, call)),
         "readyz" => Ok(health("readyz", READYZ, check, call)),
         "version" if check.is_empty() => Ok(version(server)),
+        "api" | "apis" => Ok(discovery::serve(server, call)),
+        "openapi" => Ok(openapi::serve(server, call)),
+        ".well-known" if check == "openid-configuration" => oidc::configuration(server),
+        "openid" if check == "v1/jwks" => oidc::keys(server),
+        "" => Ok(index(server)),
         _ => Ok(Answer::page_not_found()),
     }
+}
+
+/// The paths that there are.
+fn index(server: &Server) -> Answer {
+    let mut paths = vec![
+        "/.well-known/openid-configuration".to_owned(),
+        "/api".to_owned(),
+        "/api/v1".to_owned(),
+        "/apis".to_owned(),
+    ];
+    let mut groups: Vec<String> = Vec::new();
+    for r in server.registry.table().all() {
+        for v in r.versions.iter().filter(|v| v.served && !v.gv.group.is_empty()) {
+            groups.push(format!("/apis/{}", v.gv.group));
+            groups.push(format!("/apis/{}", v.gv));
+        }
+    }
+    groups.sort();
+    groups.dedup();
+    paths.extend(groups);
+    paths.extend(
+        ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"]
+            .map(str::to_owned),
+    );
+    Answer::value(json!({"paths": paths}))
 }
 
 fn health(name: &str, checks: &[&str], check: &str, call: &Call) -> Answer {

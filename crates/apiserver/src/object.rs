@@ -98,18 +98,27 @@ pub struct Encoded {
     pub revision_at: usize,
 }
 
-/// Encodes an object for the store.
-pub fn encode(object: &Value) -> Encoded {
+/// Encodes an object for the store. Built-in objects (`typed`) begin with `kind` and `apiVersion`, so that lists,
+/// whose items lack both, can cut them off (see [`typed_prefix`]); custom ones have all keys in order.
+pub fn encode(object: &Value, typed: bool) -> Encoded {
     let mut out = Vec::with_capacity(512);
     let mut revision_at = 0;
     out.push(b'{');
     let empty = Map::new();
     let root = object.as_object().unwrap_or(&empty);
     let mut first = true;
+    if typed {
+        for key in ["kind", "apiVersion"] {
+            write_pair(&mut out, key, root.get(key).unwrap_or(&Value::Null), &mut first);
+        }
+    }
     // `metadata` is written even when absent, so that there is a place for the revision; sorted order is kept.
     let mut wrote_meta = false;
     let none = Value::Null;
     for (key, value) in root {
+        if typed && (key == "kind" || key == "apiVersion") {
+            continue;
+        }
         if !wrote_meta && key.as_str() > "metadata" {
             write_meta(&mut out, &none, &mut first, &mut revision_at);
             wrote_meta = true;
@@ -126,6 +135,11 @@ pub fn encode(object: &Value) -> Encoded {
     }
     out.push(b'}');
     Encoded { bytes: out, revision_at }
+}
+
+/// How a typed object's bytes begin: what list items lack.
+pub fn typed_prefix(kind: &str, api_version: &str) -> usize {
+    "{\"kind\":\"\",\"apiVersion\":\"\",".len() + kind.len() + api_version.len()
 }
 
 fn write_meta(out: &mut Vec<u8>, meta: &Value, first: &mut bool, revision_at: &mut usize) {
@@ -193,7 +207,7 @@ mod tests {
     use super::*;
 
     fn check(object: Value, expect: &str) {
-        let mut e = encode(&object);
+        let mut e = encode(&object, false);
         e.bytes.splice(e.revision_at..e.revision_at, *b"7");
         assert_eq!(String::from_utf8(e.bytes).unwrap(), expect);
     }
@@ -208,5 +222,19 @@ mod tests {
         );
         check(json!({"metadata": {"uid": "u"}}), r#"{"metadata":{"resourceVersion":"7","uid":"u"}}"#);
         check(json!({"metadata": null, "z": "\"7"}), r#"{"metadata":{"resourceVersion":"7"},"z":"\"7"}"#);
+    }
+
+    #[test]
+    fn items_of_built_in_lists_lack_kind_and_version() {
+        let e = encode(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {}, "metadata": {}}), true);
+        let text = String::from_utf8(e.bytes).unwrap();
+        assert_eq!(
+            text,
+            r#"{"kind":"ConfigMap","apiVersion":"v1","data":{},"metadata":{"resourceVersion":""}}"#
+        );
+        assert_eq!(
+            &text[typed_prefix("ConfigMap", "v1")..],
+            r#""data":{},"metadata":{"resourceVersion":""}}"#
+        );
     }
 }

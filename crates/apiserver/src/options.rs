@@ -269,25 +269,6 @@ fn check_dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<fie
     !values.is_empty()
 }
 
-fn check_manager(name: &str, errors: &mut Vec<field::Error>) {
-    if name.len() > 128 {
-        errors.push(field::Error::too_long("fieldManager", 128));
-    }
-    // Go counts runes and looks at each.
-    for (i, c) in name.chars().enumerate() {
-        if c.is_control() || (c.is_whitespace() && c != ' ') {
-            errors.push(field::Error::invalid(
-                "fieldManager",
-                name,
-                format!(
-                    "invalid character {} in position {i}, expected only printable characters",
-                    format_args!("U+{:04X}", c as u32)
-                ),
-            ));
-        }
-    }
-}
-
 impl WriteOptions {
     /// Parses and validates.
     pub fn parse(q: &Query, kind: WriteKind) -> Result<Self> {
@@ -302,7 +283,7 @@ impl WriteOptions {
             }
             _ => {}
         }
-        check_manager(&field_manager, &mut errors);
+        errors.extend(homeostat_schema::managed::check_name(&field_manager, "fieldManager"));
         let dry_run = check_dry_run(q.all("dryRun"), &mut errors);
         let field_validation = match q.get("fieldValidation").unwrap_or_default() {
             "Ignore" => FieldValidation::Ignore,

@@ -7,26 +7,37 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use homeostat_access::User;
+use homeostat_access::impersonation::{self, Impersonation};
 use homeostat_model::Status;
 use homeostat_model::status::Result;
 use http::{Request, Response, header, request};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use crate::authority::{self, Authority};
 use crate::body::{Body, BoxError, Incoming};
 use crate::config::Config;
-use crate::negotiate::{self, Format};
+use crate::negotiate::{self, Accepted, Format};
+use crate::nonresource;
 use crate::options::Query;
+use crate::registry::Registry;
 use crate::request_info::RequestInfo;
 use crate::respond::{self, Answer, Shape};
+use crate::{bootstrap, crds, dispatch};
 
 /// Time that a request other than a watch may take.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Reading requests at a time, watches aside; the reference's default.
+const READING: usize = 400;
+/// Writing requests at a time; the reference's default.
+const WRITING: usize = 200;
 
 /// An API server. Clones share everything; each is a tower service.
 #[derive(Clone)]
@@ -36,6 +47,16 @@ pub struct ApiServer(pub(crate) Arc<Server>);
 pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) stop: CancellationToken,
+    pub(crate) registry: Registry,
+    pub(crate) authority: Authority,
+    impersonation: Impersonation,
+    limits: InFlight,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
 }
 
 /// One request on its way to a handler.
@@ -43,7 +64,10 @@ pub(crate) struct Call {
     pub(crate) parts: request::Parts,
     pub(crate) info: RequestInfo,
     pub(crate) query: Query,
-    pub(crate) body: Option<Incoming>,
+    /// The body, until it is read. (The lock makes a call shareable; nobody contends for it.)
+    pub(crate) body: Mutex<Option<Incoming>>,
+    /// Who asks; known once the request is authenticated.
+    pub(crate) user: User,
 }
 
 impl Call {
@@ -53,10 +77,45 @@ impl Call {
     }
 }
 
+/// Requests that may be under way at a time, long-running ones aside.
+struct InFlight {
+    reading: Arc<Semaphore>,
+    writing: Arc<Semaphore>,
+}
+
+impl InFlight {
+    fn enter(&self, info: &RequestInfo) -> Result<Option<OwnedSemaphorePermit>> {
+        if info.long_running() || (!info.is_resource && info.read_only()) {
+            return Ok(None);
+        }
+        let slots = if info.read_only() { &self.reading } else { &self.writing };
+        slots.clone().try_acquire_owned().map(Some).map_err(|_| {
+            Status::new(429, "TooManyRequests", "Too many requests, please try again later.").retry_after(1)
+        })
+    }
+}
+
 impl ApiServer {
-    /// A server on a store. Takes no time to speak of: what a first request can do is left to it.
+    /// A server on a store, with the objects that a fresh cluster has. Must be called within a tokio runtime: a task
+    /// brings custom resources to life. Takes no time to speak of: what a first request can do is left to it.
     pub fn new(config: Config) -> Self {
-        Self(Arc::new(Server { config, stop: CancellationToken::new() }))
+        let registry = Registry::new(homeostat_resources::builtin::resources());
+        let authority = Authority::new(&config);
+        let server = Arc::new(Server {
+            stop: CancellationToken::new(),
+            registry,
+            authority,
+            impersonation: Impersonation::default(),
+            limits: InFlight {
+                reading: Arc::new(Semaphore::new(READING)),
+                writing: Arc::new(Semaphore::new(WRITING)),
+            },
+            config,
+        });
+        bootstrap::write(&server);
+        let seen = crds::load(&server);
+        tokio::spawn(crds::run(Arc::downgrade(&server), server.stop.clone(), seen));
+        Self(server)
     }
 
     /// Ends all watches, and new ones at once; other requests are still served.
@@ -65,13 +124,24 @@ impl ApiServer {
     }
 
     async fn respond(self, call: Call) -> Response<Body> {
-        let shape = Shape {
+        let mut shape = Shape {
             format: Format::Json,
-            gzip: negotiate::takes_gzip(call.header(header::ACCEPT_ENCODING)) && call.info.read_only(),
+            gzip: negotiate::takes_gzip(call.header(header::ACCEPT_ENCODING))
+                && call.info.read_only()
+                && call.info.verb != "watch",
             head: call.parts.method == http::Method::HEAD,
         };
+        let accepted = negotiate::accept(
+            call.header(header::ACCEPT),
+            call.query.get("pretty"),
+            call.header(header::USER_AGENT).unwrap_or_default(),
+            true,
+        );
+        if let Ok(a) = &accepted {
+            shape.format = a.format;
+        }
         let long = call.info.long_running();
-        let work = AssertUnwindSafe(self.handle(call)).catch_unwind();
+        let work = AssertUnwindSafe(self.handle(call, accepted)).catch_unwind();
         let result = if long {
             work.await
         } else {
@@ -103,8 +173,25 @@ impl ApiServer {
         }
     }
 
-    async fn handle(&self, call: Call) -> Result<Answer> {
-        crate::nonresource::serve(&self.0, &call)
+    async fn handle(&self, mut call: Call, accepted: Result<Accepted>) -> Result<Answer> {
+        let server = &self.0;
+        let _slot = server.limits.enter(&call.info)?;
+        call.user = self.user(&call)?;
+        authority::authorize(server, &authority::attributes(&call, &call.user))?;
+        if call.info.is_resource {
+            return dispatch::resource(server, &mut call, accepted).await;
+        }
+        nonresource::serve(server, &call).await
+    }
+
+    /// Whose request it is, impersonation included.
+    fn user(&self, call: &Call) -> Result<User> {
+        let server = &self.0;
+        let user = authority::authenticate(server, call)?;
+        let headers = call.parts.headers.iter().filter_map(|(k, v)| Some((k.as_str(), v.to_str().ok()?)));
+        let Some(wanted) = impersonation::wanted(headers)? else { return Ok(user) };
+        let policy = server.authority.policy(server.config.store.as_ref());
+        server.impersonation.resolve(&policy, &authority::attributes(call, &user), &wanted)
     }
 }
 
@@ -125,7 +212,8 @@ where
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), &query);
-        let call = Call { info, query, parts, body: Some(Incoming::new(body)) };
+        let call =
+            Call { info, query, parts, body: Mutex::new(Some(Incoming::new(body))), user: User::default() };
         let server = self.clone();
         Box::pin(async move { Ok(server.respond(call).await) })
     }

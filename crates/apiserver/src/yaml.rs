@@ -1,7 +1,6 @@
-//! YAML as the reference writes and reads it: block style, sorted keys, texts quoted only where they must be.
+//! YAML as the reference writes it: block style, sorted keys, texts quoted only where they must be.
 //!
-//! Reading goes through serde-saphyr; what is here decides how a text must be written so that every YAML 1.1
-//! reader gets the same text back (`"yes"`, `"1"`, `"n"` …).
+//! Reading is `schema::decode`'s. Invariant: every YAML 1.1 reader gets the same texts back (`"yes"`, `"1"` …).
 
 use serde_json::Value;
 
@@ -193,41 +192,15 @@ fn double_quoted(out: &mut String, s: &str) {
     out.push('"');
 }
 
-/// Most bytes that anchors may make of a document; the body itself is limited already.
-const EXPANDED: usize = 16 * 1024 * 1024;
-
-/// Reads a document. The error is the parser's text.
-pub(crate) fn read(text: &[u8]) -> Result<Value, String> {
-    let text = std::str::from_utf8(text).map_err(|e| format!("yaml: {e}"))?;
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
-    }
-    let value: Value = serde_saphyr::from_str(text).map_err(|e| format!("yaml: {e}"))?;
-    if text.contains('*') && size(&value, EXPANDED) == 0 {
-        return Err("yaml: document contains excessive aliasing".to_owned());
-    }
-    Ok(value)
-}
-
-/// What is left of `budget` after a value.
-fn size(v: &Value, budget: usize) -> usize {
-    match v {
-        Value::String(s) => budget.saturating_sub(s.len() + 16),
-        Value::Array(a) => {
-            a.iter().fold(budget.saturating_sub(16), |b, v| if b == 0 { 0 } else { size(v, b) })
-        }
-        Value::Object(m) => m.iter().fold(budget.saturating_sub(16), |b, (k, v)| {
-            if b == 0 { 0 } else { size(v, b.saturating_sub(k.len())) }
-        }),
-        _ => budget.saturating_sub(16),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn read(text: &str) -> Value {
+        homeostat_schema::decode::parse_yaml(text.as_bytes(), 64).unwrap().0
+    }
 
     #[test]
     fn yaml_is_written_as_the_reference_writes_it() {
@@ -243,7 +216,7 @@ mod tests {
             \"n\": \"1\"\n    note: \"yes\"\n  labels: {}\n  name: a\ntext: |\n  two\n  lines\n\
             time: \"2026-01-02T03:04:05Z\"\n";
         assert_eq!(write(&v), expect);
-        assert_eq!(read(expect.as_bytes()).unwrap(), v);
+        assert_eq!(read(expect), v);
     }
 
     #[test]
@@ -285,7 +258,7 @@ mod tests {
             "2026-01-02",
         ] {
             let v = json!({"a": s, "l": [s]});
-            assert_eq!(read(write(&v).as_bytes()), Ok(v), "{}", write(&json!({"a": s})));
+            assert_eq!(read(&write(&v)), v, "{}", write(&json!({"a": s})));
         }
     }
 }

@@ -42,6 +42,13 @@ impl Strategy for CrdStrategy {
         super::warnings(new, old)
     }
 
+    fn mark_deleted(&self, cx: &Cx<'_>, object: &mut Value) -> bool {
+        let now = homeostat_model::clock::seconds(cx.now);
+        object["metadata"]["deletionTimestamp"] = now.as_str().into();
+        super::set_deletion(object, &super::Deletion::Pending, &now);
+        true
+    }
+
     fn row(&self, object: &Value, _now: Timestamp) -> Option<Vec<Value>> {
         let metadata = &object["metadata"];
         Some(vec![metadata["name"].clone(), metadata["creationTimestamp"].clone()])

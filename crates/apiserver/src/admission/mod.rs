@@ -1,0 +1,52 @@
+//! Admission: what is added to a write, and who may veto it, between authorization and validation.
+//!
+//! Built-in plugins are functions called in a fixed order; [`mutate`] and [`validate`] are also where webhooks and
+//! policies join. Invariant: mutation ends before validation begins, and validation changes nothing.
+
+mod namespace;
+mod pod;
+
+use homeostat_model::status::Result;
+use serde_json::Value;
+
+use crate::write::Writing;
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+/// What admission looks at besides the objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    pub(crate) operation: Operation,
+    /// Name of the object; empty where it is still to be generated.
+    pub(crate) name: String,
+}
+
+/// Lets plugins change a new or changed object.
+pub(crate) async fn mutate(
+    w: &Writing<'_>,
+    subject: &Subject,
+    object: &mut Value,
+    old: Option<&Value>,
+) -> Result<()> {
+    namespace::check(w, subject)?;
+    pod::admit(w, subject, object, old)
+}
+
+/// Lets plugins veto a write. `object` is absent on deletes, `old` on creates.
+pub(crate) async fn validate(
+    w: &Writing<'_>,
+    subject: &Subject,
+    _object: Option<&Value>,
+    _old: Option<&Value>,
+) -> Result<()> {
+    if subject.operation == Operation::Delete {
+        namespace::check(w, subject)?;
+    }
+    Ok(())
+}

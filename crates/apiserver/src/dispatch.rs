@@ -1,0 +1,146 @@
+//! From a request on a resource to its handler: which resource, which verb, which subresource, and what the server
+//! says where there is none.
+//!
+//! Built-in and custom resources differ in how they refuse, as they do in the reference, not in what they serve.
+
+use std::sync::Arc;
+
+use homeostat_model::Status;
+use homeostat_model::status::Result;
+use http::Method;
+
+use crate::negotiate::Accepted;
+use crate::registry::Target;
+use crate::respond::Answer;
+use crate::server::{Call, Server};
+use crate::{reviews, subresources, verbs};
+
+/// Serves a request on a resource.
+pub(crate) async fn resource(
+    server: &Arc<Server>,
+    call: &mut Call,
+    accepted: Result<Accepted>,
+) -> Result<Answer> {
+    let table = server.registry.table();
+    let i = &call.info;
+    let Some(target) = table.target(&i.group, &i.version, &i.resource) else {
+        if table.built_in_group(&i.group, &i.version) {
+            return Err(Status::no_such_resource());
+        }
+        return Ok(Answer::page_not_found());
+    };
+    drop(table);
+    let built_in = target.built_in();
+    let in_namespace = !i.namespace.is_empty();
+    if in_namespace && !target.resource.namespaced && &*target.resource.id.resource != "namespaces" {
+        return if built_in { Err(Status::no_such_resource()) } else { Ok(Answer::page_not_found()) };
+    }
+    let listing = matches!(i.verb.as_str(), "list" | "watch");
+    if !in_namespace && target.resource.namespaced && !listing {
+        return if built_in { Err(Status::method_not_allowed()) } else { Ok(Answer::page_not_found()) };
+    }
+    if !i.subresource.is_empty() {
+        return subresource(server, &target, call, accepted).await;
+    }
+    if built_in {
+        check_built_in(&target, call)?;
+    } else {
+        check_custom(&target, call)?;
+    }
+    if built_in && reviews::is_review(&target) {
+        return reviews::create(server, &target, call).await;
+    }
+    let deprecated = target.version().deprecation.clone();
+    let answer = verb(server, &target, call, accepted?).await?;
+    Ok(match deprecated {
+        Some(text) if !answer.warnings.contains(&text) => {
+            let mut warnings = vec![text];
+            warnings.extend(answer.warnings.iter().cloned());
+            answer.with_warnings(warnings)
+        }
+        _ => answer,
+    })
+}
+
+fn check_built_in(target: &Target, call: &Call) -> Result<()> {
+    let i = &call.info;
+    let item = !i.path_name.is_empty();
+    let fits = match call.parts.method {
+        Method::POST => !item,
+        Method::GET => true,
+        Method::PUT | Method::PATCH => item,
+        Method::DELETE => true,
+        _ => false,
+    };
+    if fits && target.version().verbs.contains(&i.verb.as_str()) {
+        Ok(())
+    } else {
+        Err(Status::method_not_allowed())
+    }
+}
+
+fn check_custom(target: &Target, call: &Call) -> Result<()> {
+    let i = &call.info;
+    let id = &target.resource.id;
+    if !target.version().verbs.contains(&i.verb.as_str()) {
+        let text = format!("{} is not supported on resources of kind \"{id}\"", i.verb);
+        let mut s = Status::new(405, "MethodNotAllowed", text);
+        let details = s.details.get_or_insert_default();
+        details.group = id.group.to_string();
+        details.kind = id.resource.to_string();
+        return Err(s);
+    }
+    if target.terminating() && i.verb == "create" {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(id, &i.path_name, why));
+    }
+    if matches!(i.verb.as_str(), "update" | "patch") && i.path_name.is_empty() {
+        return Err(Status::bad_request("name must be provided"));
+    }
+    Ok(())
+}
+
+async fn verb(server: &Arc<Server>, target: &Target, call: &mut Call, accepted: Accepted) -> Result<Answer> {
+    match call.info.verb.as_str() {
+        "get" => verbs::get::get(server, target, call, accepted).await,
+        "list" => verbs::list::list(server, target, call, accepted).await,
+        "watch" => verbs::watch::watch(server, target, call, accepted).await,
+        "create" => verbs::create::create(server, target, call, accepted).await,
+        "update" => verbs::update::update(server, target, call, accepted, "").await,
+        "patch" => verbs::patch::patch(server, target, call, accepted, "").await,
+        "delete" => verbs::delete::delete(server, target, call, accepted).await,
+        "deletecollection" => verbs::delete::collection(server, target, call, accepted).await,
+        _ => Err(Status::method_not_allowed()),
+    }
+}
+
+async fn subresource(
+    server: &Arc<Server>,
+    target: &Target,
+    call: &mut Call,
+    accepted: Result<Accepted>,
+) -> Result<Answer> {
+    let i = &call.info;
+    let id = target.resource.id.clone();
+    let Some(sub) = target.version().subresource(&i.subresource).cloned() else {
+        return Err(match target.built_in() {
+            true => Status::no_such_resource(),
+            false => Status::not_found(&id, &i.path_name),
+        });
+    };
+    let head = call.parts.method == Method::HEAD && target.built_in();
+    if head || !sub.verbs.contains(&i.verb.as_str()) {
+        return Err(match target.built_in() {
+            true => Status::method_not_allowed(),
+            false => {
+                let text = format!("{} is not supported on resources of kind \"{id}\"", i.verb);
+                Status::new(405, "MethodNotAllowed", text)
+            }
+        });
+    }
+    let accepted = match sub.name.as_str() {
+        "log" => accepted.unwrap_or(Accepted::JSON),
+        _ => accepted?,
+    };
+    subresources::serve(server, target, &sub, call, accepted).await
+}

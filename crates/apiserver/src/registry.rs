@@ -1,0 +1,198 @@
+//! What is served right now: definitions by group, version and plural, replaced as a whole when a CRD changes.
+//!
+//! Readers take the present table and keep it for their request. It decides nothing about CRDs; the module `crds`
+//! does. Invariant: a table is immutable; whoever watches a resource is told when its definition changes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use homeostat_model::GroupVersion;
+use homeostat_resources::{Origin, Resource, Version};
+use tokio_util::sync::CancellationToken;
+
+/// A served resource, and the signal that its definition has changed.
+#[derive(Clone)]
+pub(crate) struct Served {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) changed: CancellationToken,
+}
+
+/// A resource in one of its versions: what a request is about.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) resource: Arc<Resource>,
+    at: usize,
+    pub(crate) changed: CancellationToken,
+}
+
+impl Target {
+    /// The version asked for.
+    pub(crate) fn version(&self) -> &Version {
+        &self.resource.versions[self.at]
+    }
+
+    /// A resource in its storage version.
+    pub(crate) fn of(served: Served) -> Self {
+        let at = served.resource.storage;
+        Self { resource: served.resource, at, changed: served.changed }
+    }
+
+    /// Group and version asked for.
+    pub(crate) fn gv(&self) -> &GroupVersion {
+        &self.version().gv
+    }
+
+    /// Whether stored objects are already in this version.
+    pub(crate) fn is_storage(&self) -> bool {
+        self.at == self.resource.storage
+    }
+
+    /// The same resource in its storage version.
+    pub(crate) fn storage(&self) -> Self {
+        Self { at: self.resource.storage, ..self.clone() }
+    }
+
+    /// Whether it is built in.
+    pub(crate) fn built_in(&self) -> bool {
+        self.resource.origin == Origin::BuiltIn
+    }
+
+    /// Whether its CRD is being deleted.
+    pub(crate) fn terminating(&self) -> bool {
+        matches!(self.resource.origin, Origin::Custom { terminating: true, .. })
+    }
+}
+
+/// One table of everything served.
+#[derive(Default)]
+pub(crate) struct Table {
+    all: Vec<Arc<Resource>>,
+    by_path: BTreeMap<String, Target>,
+    custom: BTreeMap<String, Served>,
+    groups: BTreeMap<String, bool>,
+    /// Documents about this table, made when first asked for.
+    documents: Mutex<BTreeMap<String, Arc<Document>>>,
+}
+
+/// A document about what is served, with its tag.
+pub(crate) struct Document {
+    pub(crate) bytes: Bytes,
+    pub(crate) etag: String,
+}
+
+fn path_key(group: &str, version: &str, plural: &str) -> String {
+    let mut key = String::with_capacity(group.len() + version.len() + plural.len() + 2);
+    key.push_str(group);
+    key.push('/');
+    key.push_str(version);
+    key.push('/');
+    key.push_str(plural);
+    key
+}
+
+impl Table {
+    fn build(built_in: &[Arc<Resource>], custom: BTreeMap<String, Served>) -> Self {
+        let mut table = Self { custom, ..Self::default() };
+        let forever = CancellationToken::new();
+        for resource in built_in {
+            table.add(&Served { resource: resource.clone(), changed: forever.clone() });
+        }
+        for served in table.custom.clone().values() {
+            table.add(served);
+        }
+        table
+    }
+
+    fn add(&mut self, served: &Served) {
+        let resource = &served.resource;
+        for (at, version) in resource.versions.iter().enumerate().filter(|(_, v)| v.served) {
+            let key = path_key(&version.gv.group, &version.gv.version, &resource.id.resource);
+            let target = Target { resource: resource.clone(), at, changed: served.changed.clone() };
+            let built_in = target.built_in();
+            self.groups.entry(format!("{}/{}", version.gv.group, version.gv.version)).or_insert(built_in);
+            self.by_path.entry(key).or_insert(target);
+        }
+        self.all.push(resource.clone());
+    }
+
+    /// The resource under a path.
+    pub(crate) fn target(&self, group: &str, version: &str, plural: &str) -> Option<Target> {
+        self.by_path.get(&path_key(group, version, plural)).cloned()
+    }
+
+    /// A built-in resource in its preferred version.
+    pub(crate) fn named(&self, group: &str, plural: &str) -> Option<Target> {
+        let resource = self.all.iter().find(|r| &*r.id.group == group && &*r.id.resource == plural)?;
+        let at = resource.versions.iter().position(|v| v.served)?;
+        Some(Target { resource: resource.clone(), at, changed: CancellationToken::new() })
+    }
+
+    /// Everything served, built-ins first.
+    pub(crate) fn all(&self) -> &[Arc<Resource>] {
+        &self.all
+    }
+
+    /// A document by name, made by `make` unless it is there; `None` where `make` has none.
+    pub(crate) fn document(
+        &self,
+        name: &str,
+        make: impl FnOnce(&Self) -> Option<Bytes>,
+    ) -> Option<Arc<Document>> {
+        let lock = || self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(d) = lock().get(name) {
+            return Some(d.clone());
+        }
+        let bytes = make(self)?;
+        let document = Arc::new(Document { etag: homeostat_resources::discovery::etag(&bytes), bytes });
+        lock().insert(name.to_owned(), document.clone());
+        Some(document)
+    }
+
+    /// Whether something built in is served under this group and version.
+    pub(crate) fn built_in_group(&self, group: &str, version: &str) -> bool {
+        self.groups.get(&format!("{group}/{version}")).copied().unwrap_or(false)
+    }
+
+    /// The resource that a CRD of this name makes.
+    pub(crate) fn custom(&self, crd: &str) -> Option<&Served> {
+        self.custom.get(crd)
+    }
+}
+
+/// The present table.
+pub(crate) struct Registry {
+    built_in: Vec<Arc<Resource>>,
+    table: ArcSwap<Table>,
+}
+
+impl Registry {
+    /// A registry of built-in resources.
+    pub(crate) fn new(built_in: Vec<Arc<Resource>>) -> Self {
+        let table = ArcSwap::from_pointee(Table::build(&built_in, BTreeMap::new()));
+        Self { built_in, table }
+    }
+
+    /// The table as it is now.
+    pub(crate) fn table(&self) -> Arc<Table> {
+        self.table.load_full()
+    }
+
+    /// Serves, changes or (with `None`) stops serving what the CRD of this name makes. Only one task calls it.
+    pub(crate) fn set(&self, crd: &str, resource: Option<Resource>) {
+        let old = self.table();
+        let mut custom = old.custom.clone();
+        let before = match resource {
+            Some(r) => {
+                let served = Served { resource: Arc::new(r), changed: CancellationToken::new() };
+                custom.insert(crd.to_owned(), served)
+            }
+            None => custom.remove(crd),
+        };
+        self.table.store(Arc::new(Table::build(&self.built_in, custom)));
+        if let Some(served) = before {
+            served.changed.cancel();
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What only pods have: binding to a node, eviction, and logs (of which there are none without a node).
+
+use std::sync::Arc;
+
+use homeostat_model::status::Result;
+use homeostat_model::{GroupResource, Status, field};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::negotiate::Accepted;
+use crate::object;
+use crate::options::{DeleteOptions, WriteKind, WriteOptions};
+use crate::registry::Target;
+use crate::respond::Answer;
+use crate::server::{Call, Server};
+use crate::verbs::{self, body, input, writing};
+use crate::write::Proposal;
+
+fn success(code: StatusCode) -> Answer {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16(),
+    });
+    Answer::value(status).with_code(code)
+}
+
+/// Reads a body of a small kind; its types are looked at where they are used.
+async fn read(call: &mut Call) -> Result<Value> {
+    let form = input(call)?;
+    let bytes = body(call).await?;
+    let parsed = crate::decode::parse(&bytes, form).map_err(Status::bad_request)?;
+    if parsed.value.is_object() {
+        Ok(parsed.value)
+    } else {
+        Err(Status::bad_request("the body is not an object"))
+    }
+}
+
+/// `POST pods/NAME/binding`, and `POST bindings`.
+pub(crate) async fn bind(
+    server: &Arc<Server>,
+    target: &Target,
+    call: &mut Call,
+    _: Accepted,
+) -> Result<Answer> {
+    let options = WriteOptions::parse(&call.query, WriteKind::Create)?;
+    let binding = read(call).await?;
+    let name = match call.info.path_name.as_str() {
+        "" => object::name(&binding).to_owned(),
+        name => name.to_owned(),
+    };
+    let given = object::name(&binding);
+    if !given.is_empty() && given != name {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
+    let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
+    let mut errors = Vec::new();
+    let kind = binding["target"]["kind"].as_str().unwrap_or_default();
+    if !matches!(kind, "" | "Node") {
+        errors.push(field::Error::not_supported("target.kind", kind, &["Node", "<empty>"]));
+    }
+    if node.is_empty() {
+        errors.push(field::Error::required("target.name", ""));
+    }
+    if !errors.is_empty() {
+        // The reference has no reason for these.
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let text = if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) };
+        return Err(Status::new(500, "", text));
+    }
+    let mut w = writing(server, target, call, "binding", &options);
+    let id = GroupResource::new("", "pods/binding");
+    let pod_uid = object::uid(&binding).to_owned();
+    let now = homeostat_model::clock::seconds(server.config.clock.now());
+    let mut attempt = |live: &Value, _: &mut Vec<String>| {
+        if !pod_uid.is_empty() && pod_uid != object::uid(live) {
+            let why = format!(
+                "Precondition failed: UID in precondition: {pod_uid}, UID in object meta: {}",
+                object::uid(live)
+            );
+            return Err(Status::conflict(&id, &name, &why));
+        }
+        if object::deleting(live) {
+            return Err(Status::conflict(
+                &id,
+                &name,
+                &format!("pod {name} is being deleted, cannot be assigned to a host"),
+            ));
+        }
+        if let Some(host) = live["spec"]["nodeName"].as_str().filter(|h| !h.is_empty()) {
+            return Err(Status::conflict(
+                &id,
+                &name,
+                &format!("pod {name} is already assigned to node \"{host}\""),
+            ));
+        }
+        if live["spec"]["schedulingGates"].as_array().is_some_and(|g| !g.is_empty()) {
+            let why = format!("pod {name} has non-empty .spec.schedulingGates");
+            return Err(Status::conflict(&id, &name, &why));
+        }
+        let mut new = live.clone();
+        new["spec"]["nodeName"] = node.as_str().into();
+        for (k, v) in binding["metadata"]["annotations"].as_object().into_iter().flatten() {
+            new["metadata"]["annotations"][k.as_str()] = v.clone();
+        }
+        for (k, v) in binding["metadata"]["labels"].as_object().into_iter().flatten() {
+            new["metadata"]["labels"][k.as_str()] = v.clone();
+        }
+        let condition = json!({
+            "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
+        });
+        let conditions = match new["status"]["conditions"].as_array().cloned() {
+            Some(mut list) => {
+                match list.iter_mut().find(|c| c["type"] == "PodScheduled") {
+                    Some(c) => *c = condition,
+                    None => list.push(condition),
+                }
+                list
+            }
+            None => vec![condition],
+        };
+        new["status"]["conditions"] = conditions.into();
+        Ok(Proposal { object: new, applied: true, uid: None })
+    };
+    w.update(&name, 16, &mut attempt).await?;
+    Ok(success(StatusCode::CREATED))
+}
+
+/// `POST pods/NAME/eviction`: a delete that disruption budgets may refuse.
+pub(crate) async fn evict(
+    server: &Arc<Server>,
+    target: &Target,
+    call: &mut Call,
+    _: Accepted,
+) -> Result<Answer> {
+    let dry = WriteOptions::parse(&call.query, WriteKind::Create)?.dry_run;
+    let eviction = read(call).await?;
+    let name = call.info.path_name.clone();
+    let given = object::name(&eviction);
+    if !given.is_empty() && given != name {
+        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+    }
+    let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
+    options.dry_run |= dry;
+    verbs::delete::evict(server, target, call, &name, &options).await?;
+    Ok(success(StatusCode::CREATED))
+}
+
+/// `GET pods/NAME/log`.
+pub(crate) fn log(server: &Arc<Server>, target: &Target, call: &Call) -> Result<Answer> {
+    let name = &call.info.path_name;
+    let key = object::store_name(&call.info.namespace, name);
+    let record = server
+        .config
+        .store
+        .get(&target.resource.collection, &key)
+        .ok_or_else(|| Status::not_found(&target.resource.id, name))?;
+    let pod = crate::read::value(&record, target);
+    let names = |list: &str| -> Vec<String> {
+        let items = pod["spec"][list].as_array().into_iter().flatten();
+        items.filter_map(|c| c["name"].as_str()).map(str::to_owned).collect()
+    };
+    let (containers, init) = (names("containers"), names("initContainers"));
+    match call.query.get("container").unwrap_or_default() {
+        "" if containers.len() + init.len() > 1 => {
+            let mut why = format!(
+                "a container name must be specified for pod {name}, choose one of: [{}]",
+                containers.join(" ")
+            );
+            if !init.is_empty() {
+                why.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
+            }
+            return Err(Status::bad_request(why));
+        }
+        "" => {}
+        c if containers.iter().chain(&init).chain(&names("ephemeralContainers")).any(|n| n == c) => {}
+        c => return Err(Status::bad_request(format!("container {c} is not valid for pod {name}"))),
+    }
+    if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
+        return Ok(Answer::text(204, ""));
+    }
+    // Simulated nodes run nothing that could say anything.
+    Ok(Answer::text(200, ""))
+}
+
+/// `exec`, `attach`, `portforward`, `proxy`: nodes here run nothing to connect to.
+pub(crate) fn connect(server: &Arc<Server>, target: &Target, call: &Call) -> Result<Answer> {
+    let name = &call.info.path_name;
+    let key = object::store_name(&call.info.namespace, name);
+    let record = server.config.store.get(&target.resource.collection, &key);
+    let record = record.ok_or_else(|| Status::not_found(&target.resource.id, name))?;
+    let pod = crate::read::value(&record, target);
+    match pod["spec"]["nodeName"].as_str().unwrap_or_default() {
+        "" => Err(Status::bad_request(format!("pod {name} does not have a host assigned"))),
+        node => {
+            Err(Status::bad_request(format!("node {node} is simulated: there is no process in pod {name}")))
+        }
+    }
+}
