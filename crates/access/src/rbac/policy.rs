@@ -18,17 +18,25 @@ pub struct Decision {
     /// Whether the request may go on.
     pub allowed: bool,
     /// Why, or which references could not be followed; may be empty.
-    pub reason: String,
+    pub reason: Arc<str>,
 }
 
 /// Namespace (empty for cluster-wide) and name.
 type Id = (Box<str>, Box<str>);
 
-#[derive(Debug, PartialEq, Eq)]
+/// Who is meant by a binding's subject.
+#[derive(Debug)]
+enum Who {
+    /// A user, or a service account by its user name.
+    User(Box<str>),
+    Group(Box<str>),
+}
+
+#[derive(Debug)]
 struct Subject {
-    kind: Box<str>,
-    name: Box<str>,
-    namespace: Box<str>,
+    who: Who,
+    /// What a decision says that this subject of the binding allows.
+    reason: Arc<str>,
 }
 
 #[derive(Debug)]
@@ -37,11 +45,40 @@ struct Binding {
     name: Box<str>,
     role_kind: Box<str>,
     role: Box<str>,
+    /// Those that can be somebody.
     subjects: Vec<Subject>,
 }
 
-/// Bindings of one subject: by namespace, then by the binding's name.
-type Bound = HashMap<Box<str>, BTreeMap<Box<str>, Arc<Binding>>>;
+/// The bindings of one subject, by name.
+#[derive(Clone, Debug, Default)]
+struct Bound {
+    cluster: BTreeMap<Box<str>, Arc<Binding>>,
+    namespaces: HashMap<Box<str>, BTreeMap<Box<str>, Arc<Binding>>>,
+}
+
+impl Bound {
+    fn insert(&mut self, binding: &Arc<Binding>) {
+        let names = if binding.namespace.is_empty() {
+            &mut self.cluster
+        } else {
+            self.namespaces.entry(binding.namespace.clone()).or_default()
+        };
+        names.insert(binding.name.clone(), Arc::clone(binding));
+    }
+
+    /// Whether nothing is left.
+    fn remove(&mut self, binding: &Binding) -> bool {
+        if binding.namespace.is_empty() {
+            self.cluster.remove(&binding.name);
+        } else if let Some(names) = self.namespaces.get_mut(&binding.namespace) {
+            names.remove(&binding.name);
+            if names.is_empty() {
+                self.namespaces.remove(&binding.namespace);
+            }
+        }
+        self.cluster.is_empty() && self.namespaces.is_empty()
+    }
+}
 
 /// Bindings by subject: user names (service accounts' too), or groups.
 type Index = HashMap<Box<str>, Bound>;
@@ -52,7 +89,8 @@ type Roles = HashMap<Box<str>, Arc<[Rule]>>;
 /// All roles and bindings. Cheap enough to clone for a snapshot: rules and bindings are shared.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// By namespace; cluster roles under the empty one.
+    cluster_roles: Roles,
+    /// By namespace.
     roles: HashMap<Box<str>, Roles>,
     bindings: BTreeMap<Id, Arc<Binding>>,
     users: Index,
@@ -66,55 +104,52 @@ fn text(of: &Value, key: &str) -> Box<str> {
 impl Binding {
     fn parse(object: &Value, namespaced: bool) -> Self {
         let metadata = &object["metadata"];
-        let subjects = object["subjects"].as_array().into_iter().flatten();
-        Self {
+        let mut binding = Self {
             namespace: if namespaced { text(metadata, "namespace") } else { "".into() },
             name: text(metadata, "name"),
             role_kind: text(&object["roleRef"], "kind"),
             role: text(&object["roleRef"], "name"),
-            subjects: subjects
-                .map(|s| Subject {
-                    kind: text(s, "kind"),
-                    name: text(s, "name"),
-                    namespace: text(s, "namespace"),
-                })
-                .collect(),
-        }
+            subjects: Vec::new(),
+        };
+        let subjects = object["subjects"].as_array().into_iter().flatten();
+        binding.subjects = subjects.filter_map(|s| binding.subject(s)).collect();
+        binding
     }
 
-    /// The user name of a service account subject; one without a namespace is in the binding's.
-    fn account(&self, subject: &Subject) -> Option<String> {
-        let namespace = if subject.namespace.is_empty() { &self.namespace } else { &subject.namespace };
-        (!namespace.is_empty()).then(|| service_account_username(namespace, &subject.name))
-    }
-
-    fn is_for(&self, subject: &Subject, user: &User) -> bool {
-        match &*subject.kind {
-            "User" => user.name == *subject.name,
-            "Group" => user.is_in(&subject.name),
-            "ServiceAccount" => self.account(subject).is_some_and(|name| name == user.name),
-            _ => false,
-        }
-    }
-
-    /// `RoleBinding "b/ns" of Role "r" to User "u"`.
-    fn describe(&self, user: &User) -> String {
-        let subject = self.subjects.iter().find(|s| self.is_for(s, user));
-        let subject = subject.map_or_else(String::new, |s| match (&*s.kind, s.namespace.is_empty()) {
-            ("ServiceAccount", true) => {
-                format!("{} {}", s.kind, quote(&format!("{}/{}", s.name, self.namespace)))
+    fn subject(&self, subject: &Value) -> Option<Subject> {
+        let (kind, name) = (text(subject, "kind"), text(subject, "name"));
+        let (who, shown) = match &*kind {
+            "User" => (Who::User(name.clone()), name),
+            "Group" => (Who::Group(name.clone()), name),
+            "ServiceAccount" => {
+                // One without a namespace is in the binding's.
+                let own = text(subject, "namespace");
+                let namespace = if own.is_empty() { &self.namespace } else { &own };
+                if namespace.is_empty() {
+                    return None;
+                }
+                let username = service_account_username(namespace, &name).into();
+                (Who::User(username), format!("{name}/{namespace}").into())
             }
-            ("ServiceAccount", false) => {
-                format!("{} {}", s.kind, quote(&format!("{}/{}", s.name, s.namespace)))
-            }
-            (kind, _) => format!("{kind} {}", quote(&s.name)),
-        });
+            _ => return None,
+        };
         let binding = if self.namespace.is_empty() {
             format!("ClusterRoleBinding {}", quote(&self.name))
         } else {
             format!("RoleBinding {}", quote(&format!("{}/{}", self.name, self.namespace)))
         };
-        format!("{binding} of {} {} to {subject}", self.role_kind, quote(&self.role))
+        let role = format!("{} {}", self.role_kind, quote(&self.role));
+        let reason = format!("RBAC: allowed by {binding} of {role} to {kind} {}", quote(&shown)).into();
+        Some(Subject { who, reason })
+    }
+
+    /// What a decision says that rests on this binding: its first subject that the user is.
+    fn reason(&self, user: &User) -> Arc<str> {
+        let is = |s: &&Subject| match &s.who {
+            Who::User(name) => user.name == **name,
+            Who::Group(name) => user.is_in(name),
+        };
+        self.subjects.iter().find(is).map(|s| Arc::clone(&s.reason)).unwrap_or_default()
     }
 }
 
@@ -145,15 +180,19 @@ impl Policy {
         match kind {
             "Role" | "ClusterRole" => {
                 let (namespace, name) = Self::id(kind, object);
-                self.roles.entry(namespace).or_default().insert(name, Rule::list(&object["rules"]).into());
+                let roles = if kind == "Role" {
+                    self.roles.entry(namespace).or_default()
+                } else {
+                    &mut self.cluster_roles
+                };
+                roles.insert(name, Rule::list(&object["rules"]).into());
             }
             "RoleBinding" | "ClusterRoleBinding" => {
                 self.remove(object);
                 let binding = Arc::new(Binding::parse(object, kind == "RoleBinding"));
                 for subject in &binding.subjects {
-                    let Some((map, key)) = self.entry(&binding, subject) else { continue };
-                    let bound = map.entry(key).or_default().entry(binding.namespace.clone()).or_default();
-                    bound.insert(binding.name.clone(), Arc::clone(&binding));
+                    let (index, key) = self.place(subject);
+                    index.entry(key.into()).or_default().insert(&binding);
                 }
                 self.bindings.insert((binding.namespace.clone(), binding.name.clone()), binding);
             }
@@ -166,7 +205,10 @@ impl Policy {
         let kind = object["kind"].as_str().unwrap_or_default();
         let (namespace, name) = Self::id(kind, object);
         match kind {
-            "Role" | "ClusterRole" => {
+            "ClusterRole" => {
+                self.cluster_roles.remove(&name);
+            }
+            "Role" => {
                 if let Some(names) = self.roles.get_mut(&namespace) {
                     names.remove(&name);
                     if names.is_empty() {
@@ -177,16 +219,9 @@ impl Policy {
             "RoleBinding" | "ClusterRoleBinding" => {
                 let Some(binding) = self.bindings.remove(&(namespace, name)) else { return };
                 for subject in &binding.subjects {
-                    let Some((map, key)) = self.entry(&binding, subject) else { continue };
-                    let Some(bound) = map.get_mut(&*key) else { continue };
-                    if let Some(names) = bound.get_mut(&binding.namespace) {
-                        names.remove(&binding.name);
-                        if names.is_empty() {
-                            bound.remove(&binding.namespace);
-                        }
-                    }
-                    if bound.is_empty() {
-                        map.remove(&*key);
+                    let (index, key) = self.place(subject);
+                    if index.get_mut(key).is_some_and(|bound| bound.remove(&binding)) {
+                        index.remove(key);
                     }
                 }
             }
@@ -200,33 +235,31 @@ impl Policy {
         (namespace, text(metadata, "name"))
     }
 
-    /// Where the index keeps a binding's subject; `None` for subjects that can be nobody.
-    fn entry(&mut self, binding: &Binding, subject: &Subject) -> Option<(&mut Index, Box<str>)> {
-        match &*subject.kind {
-            "User" => Some((&mut self.users, subject.name.clone())),
-            "Group" => Some((&mut self.groups, subject.name.clone())),
-            "ServiceAccount" => Some((&mut self.users, binding.account(subject)?.into())),
-            _ => None,
+    /// The index that knows a subject, and its key there.
+    fn place<'s>(&mut self, subject: &'s Subject) -> (&mut Index, &'s str) {
+        match &subject.who {
+            Who::User(name) => (&mut self.users, name),
+            Who::Group(name) => (&mut self.groups, name),
         }
     }
 
     /// Whether a user may do something. Members of `system:masters` may do everything, without a reason.
     pub fn allows(&self, a: &Attributes<'_>) -> Decision {
         if a.user.is_in(MASTERS) {
-            return Decision { allowed: true, reason: String::new() };
+            return Decision { allowed: true, reason: Arc::default() };
         }
         let mut errors = Vec::new();
         let found = self.visit(a.user, a.namespace, &mut |binding, rules| match rules {
-            Ok(rules) => rules.iter().any(|r| r.allows(a)).then(|| binding.describe(a.user)),
+            Ok(rules) => rules.iter().any(|r| r.allows(a)).then(|| binding.reason(a.user)),
             Err(e) => {
                 errors.push(e);
                 None
             }
         });
         match found {
-            Some(source) => Decision { allowed: true, reason: format!("RBAC: allowed by {source}") },
+            Some(reason) => Decision { allowed: true, reason },
             None if errors.is_empty() => Decision::default(),
-            None => Decision { allowed: false, reason: format!("RBAC: {}", join(errors)) },
+            None => Decision { allowed: false, reason: format!("RBAC: {}", join(errors)).into() },
         }
     }
 
@@ -247,12 +280,12 @@ impl Policy {
 
     /// The rules of the role that a binding refers to. `namespace` is the binding's.
     pub fn role_rules(&self, kind: &str, name: &str, namespace: &str) -> Result<&[Rule], String> {
-        let (scope, resource) = match kind {
-            "Role" => (namespace, "role"),
-            "ClusterRole" => ("", "clusterrole"),
+        let (roles, resource) = match kind {
+            "Role" => (self.roles.get(namespace), "role"),
+            "ClusterRole" => (Some(&self.cluster_roles), "clusterrole"),
             _ => return Err(format!("unsupported role reference kind: {}", quote(kind))),
         };
-        let rules = self.roles.get(scope).and_then(|names| names.get(name));
+        let rules = roles.and_then(|names| names.get(name));
         rules.map(|r| &**r).ok_or_else(|| format!("{resource}.{GROUP} {} not found", quote(name)))
     }
 
@@ -263,17 +296,16 @@ impl Policy {
         namespace: &str,
         visitor: &mut dyn FnMut(&'p Binding, Result<&'p [Rule], String>) -> Option<T>,
     ) -> Option<T> {
-        let scopes = ["", namespace];
-        for scope in &scopes[..if namespace.is_empty() { 1 } else { 2 }] {
-            let own = self.users.get(&*user.name);
-            let groups = user.groups.iter().filter_map(|g| self.groups.get(&**g));
-            for binding in
-                own.into_iter().chain(groups).filter_map(|bound| bound.get(*scope)).flat_map(BTreeMap::values)
-            {
-                let rules = self.role_rules(&binding.role_kind, &binding.role, &binding.namespace);
-                if let Some(found) = visitor(binding, rules) {
-                    return Some(found);
-                }
+        let own = self.users.get(&*user.name);
+        let groups = user.groups.iter().filter_map(|g| self.groups.get(&**g));
+        let all: Vec<&'p Bound> = own.into_iter().chain(groups).collect();
+        let cluster = all.iter().map(|bound| &bound.cluster);
+        let local = all.iter().filter(|b| !namespace.is_empty() && !b.namespaces.is_empty());
+        let local = local.filter_map(|bound| bound.namespaces.get(namespace));
+        for binding in cluster.chain(local).flat_map(BTreeMap::values) {
+            let rules = self.role_rules(&binding.role_kind, &binding.role, &binding.namespace);
+            if let Some(found) = visitor(binding, rules) {
+                return Some(found);
             }
         }
         None

@@ -83,7 +83,7 @@ fn decide(review: Value, user: &User, policy: &Policy) -> Value {
     };
     let mut status = json!({"allowed": decision.allowed});
     if !decision.reason.is_empty() {
-        status["reason"] = decision.reason.into();
+        status["reason"] = (*decision.reason).into();
     }
     let errors: Vec<&str> =
         [fields_error(&resource["fieldSelector"]), labels_error(&resource["labelSelector"])]

@@ -56,7 +56,7 @@ fn objects() -> Vec<Value> {
 }
 
 fn check(policy: &Policy, a: Attributes<'_>, allowed: bool, reason: &str) {
-    assert_eq!(policy.allows(&a), Decision { allowed, reason: reason.to_owned() }, "{a:?}");
+    assert_eq!(policy.allows(&a), Decision { allowed, reason: reason.into() }, "{a:?}");
 }
 
 #[test]
@@ -132,7 +132,13 @@ fn objects_come_and_go() {
     for o in &all {
         p.remove(o);
     }
-    assert!(p.users.is_empty() && p.groups.is_empty() && p.roles.is_empty() && p.bindings.is_empty());
+    assert!(
+        p.users.is_empty()
+            && p.groups.is_empty()
+            && p.roles.is_empty()
+            && p.cluster_roles.is_empty()
+            && p.bindings.is_empty()
+    );
 }
 
 #[test]
