@@ -7,7 +7,7 @@ use std::any::TypeId;
 use std::fmt::Debug;
 
 use kube::Resource;
-use kube::core::ClusterResourceScope;
+use kube::core::{ClusterResourceScope, ObjectMeta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -59,6 +59,6 @@ pub(crate) fn display_resource<K: Resource>(dt: &K::DynamicType) -> String {
 
 /// `metadata.resourceVersion` as a number, which it is since Kubernetes 1.35 by contract and before by fact
 /// (KEP-5504). `None` where it is absent or something else.
-pub(crate) fn revision<K: Resource>(object: &K) -> Option<u64> {
-    object.meta().resource_version.as_deref()?.parse().ok()
+pub(crate) fn revision(meta: &ObjectMeta) -> Option<u64> {
+    meta.resource_version.as_deref()?.parse().ok()
 }

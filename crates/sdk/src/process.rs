@@ -75,7 +75,7 @@ fn all(error: &dyn std::error::Error) -> String {
         }
         next = cause.source();
     }
-    text.replace('\n', " ")
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Cancelled on SIGTERM or Ctrl-C. A second signal ends the process at once. Must be called within a tokio runtime.

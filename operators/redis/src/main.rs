@@ -21,10 +21,13 @@ struct Args {
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
-    /// What to log: a level (error, warn, info, debug, trace), or directives as in `info,kube=debug`
-    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "info")]
+    /// What to log: a level (error, warn, info, debug, trace), or directives as in `info,homeostat_sdk=debug`
+    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = DEFAULT_LOG)]
     log: String,
 }
+
+/// The SDK reports what goes wrong with watches and requests; kube would say it a second time.
+const DEFAULT_LOG: &str = "info,kube_client=off,kube_runtime=off";
 
 #[tokio::main]
 async fn main() -> ExitCode {

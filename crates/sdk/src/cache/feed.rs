@@ -1,16 +1,18 @@
 //! The task that feeds a cache: one watch, with a backoff of its own.
 //!
 //! A watch that fails, is forbidden, or asks for a kind that isn't served yet (a CRD that comes later) waits and tries
-//! again without holding up any other. It never gives up.
+//! again without holding up any other. It never gives up. An object that doesn't fit its type (stored before the
+//! CRD's schema became what it is, say) is left out with a warning, or stays as it was last, and holds up nothing.
 
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use homeostat_model::Entropy;
-use kube::Client;
-use kube::core::Request;
 use kube::core::params::GetParams;
+use kube::core::{DeserializeGuard, Request};
 use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -27,39 +29,59 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub(super) struct Feed<K: Watched> {
     pub(super) client: Client,
     pub(super) dt: K::DynamicType,
+    pub(super) config: watcher::Config,
     pub(super) entropy: Entropy,
     pub(super) stop: CancellationToken,
 }
 
+/// Events of objects that may not fit their type.
+type Events<K> = BoxStream<'static, watcher::Result<Event<DeserializeGuard<K>>>>;
+
+/// Why a watch was left.
+enum Left {
+    Stopped,
+    /// Something didn't fit its type.
+    Misfit,
+}
+
 impl<K: Watched> Feed<K> {
-    pub(super) async fn run(
-        self,
-        cache: Cache<K>,
-        events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
-    ) {
-        let mut events = std::pin::pin!(events);
+    pub(super) async fn run(self, cache: Cache<K>) {
+        // Looking at each object apart costs twice the time, so it begins when it must.
+        let all_fit =
+            watcher::watcher(Api::<K>::all_with(self.client.clone(), &self.dt), self.config.clone());
+        let events = all_fit.map_ok(|event| map(event, |object| DeserializeGuard(Ok(object)))).boxed();
+        if let Left::Stopped = self.follow(&cache, events, false).await {
+            return;
+        }
+        let api = Api::<DeserializeGuard<K>>::all_with(self.client.clone(), &self.dt);
+        let events = watcher::watcher(api, self.config.clone()).boxed();
+        self.follow(&cache, events, true).await;
+    }
+
+    async fn follow(&self, cache: &Cache<K>, mut events: Events<K>, guarded: bool) -> Left {
         let what = display_resource::<K>(&self.dt);
         let mut failures = 0;
         loop {
             let event = tokio::select! { biased;
-                () = self.stop.cancelled() => return,
+                () = self.stop.cancelled() => return Left::Stopped,
                 event = events.next() => event,
             };
             match event {
-                None => return,
+                None => return Left::Stopped,
                 Some(Ok(event)) => {
                     // `Init` comes before the first request and proves nothing.
                     if !matches!(event, Event::Init) {
                         failures = 0;
                     }
-                    self.take(&cache, event, &what).await;
+                    self.take(cache, event, &what).await;
                 }
+                Some(Err(error)) if !guarded && is_misfit(&error) => return Left::Misfit,
                 Some(Err(error)) => {
                     failures += 1;
                     let delay = self.delay(&error, failures);
                     report(&what, &error, failures, delay);
                     tokio::select! { biased;
-                        () = self.stop.cancelled() => return,
+                        () = self.stop.cancelled() => return Left::Stopped,
                         () = tokio::time::sleep(delay) => {}
                     }
                 }
@@ -67,9 +89,27 @@ impl<K: Watched> Feed<K> {
         }
     }
 
-    async fn take(&self, cache: &Cache<K>, event: Event<K>, what: &str) {
+    async fn take(&self, cache: &Cache<K>, event: Event<DeserializeGuard<K>>, what: &str) {
         let done = matches!(event, Event::InitDone);
-        let (changes, doubtful) = cache.write().event(event);
+        let (changes, doubtful) = match event {
+            Event::Delete(DeserializeGuard(Err(object))) => {
+                (cache.write().delete(&object.metadata).into_iter().collect(), Vec::new())
+            }
+            Event::Apply(DeserializeGuard(Err(object))) | Event::InitApply(DeserializeGuard(Err(object))) => {
+                let key = Key::new(
+                    object.metadata.namespace.as_deref(),
+                    object.metadata.name.as_deref().unwrap_or_default(),
+                );
+                warn!(resource = what, %key, "left out, for it doesn't fit its type: {}", object.error);
+                cache.write().unreadable(&key);
+                (Vec::new(), Vec::new())
+            }
+            Event::Apply(DeserializeGuard(Ok(object))) => cache.write().event(Event::Apply(object)),
+            Event::Delete(DeserializeGuard(Ok(object))) => cache.write().event(Event::Delete(object)),
+            Event::InitApply(DeserializeGuard(Ok(object))) => cache.write().event(Event::InitApply(object)),
+            Event::Init => cache.write().event(Event::Init),
+            Event::InitDone => cache.write().event(Event::InitDone),
+        };
         cache.tell(changes);
         for key in doubtful {
             self.settle(cache, &key).await;
@@ -100,6 +140,24 @@ impl<K: Watched> Feed<K> {
         let quarter = u64::try_from(full.as_micros() / 4).unwrap_or(0);
         full - Duration::from_micros(self.entropy.below(quarter))
     }
+}
+
+fn map<A, B>(event: Event<A>, f: impl FnOnce(A) -> B) -> Event<B> {
+    match event {
+        Event::Apply(object) => Event::Apply(f(object)),
+        Event::Delete(object) => Event::Delete(f(object)),
+        Event::InitApply(object) => Event::InitApply(f(object)),
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+    }
+}
+
+fn is_misfit(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::SerdeError(_))
+            | watcher::Error::WatchFailed(kube::Error::SerdeError(_))
+    )
 }
 
 fn status(error: &watcher::Error) -> Option<&kube::core::Status> {

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use homeostat_model::Entropy;
 use homeostat_model::selector::Labels;
+use kube::Client;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
-use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -119,14 +119,14 @@ impl Caches {
             synced: Box::new(move || synced.is_synced()),
         });
         drop(entries);
-        let events = watcher::watcher(Api::all_with(self.0.client.clone(), &dt), selection.config());
         let feed = Feed {
             client: self.0.client.clone(),
             dt,
+            config: selection.config(),
             entropy: self.0.entropy.clone(),
             stop: self.0.stop.clone(),
         };
-        self.0.tasks.spawn(feed.run(cache.clone(), events));
+        self.0.tasks.spawn(feed.run(cache.clone()));
         cache
     }
 

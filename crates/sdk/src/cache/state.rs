@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use kube::core::ObjectMeta;
 use kube::runtime::watcher::Event;
 
 use super::Change;
@@ -109,7 +110,7 @@ impl<K: Watched> State<K> {
     pub(super) fn event(&mut self, event: Event<K>) -> (Vec<Change<K>>, Vec<Key>) {
         match event.modify(slim) {
             Event::Apply(object) => (self.apply(object).into_iter().collect(), Vec::new()),
-            Event::Delete(object) => (self.delete(&object).into_iter().collect(), Vec::new()),
+            Event::Delete(object) => (self.delete(object.meta()).into_iter().collect(), Vec::new()),
             Event::Init => {
                 self.listing = Some(BTreeMap::new());
                 // What was written before the list request is either in the list or deleted.
@@ -144,16 +145,23 @@ impl<K: Watched> State<K> {
         Some(self.put(key, Arc::new(object), false))
     }
 
-    fn delete(&mut self, object: &K) -> Option<Change<K>> {
-        let key = Key::of(object);
-        self.dead.add(object.meta().uid.as_ref());
+    pub(super) fn delete(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
+        let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
+        self.dead.add(meta.uid.as_ref());
         let has = self.objects.get(&key)?;
         // A later incarnation that this process made: the event is about the one before.
-        if has.meta().uid != object.meta().uid && revision(&**has) > revision(object) {
+        if has.meta().uid != meta.uid && revision(has.meta()) > revision(meta) {
             return None;
         }
         self.unconfirmed.remove(&key);
         self.take(&key, false)
+    }
+
+    /// There is an object of this key, but nobody can read it. Whoever was content with what it was is left so.
+    pub(super) fn unreadable(&mut self, key: &Key) {
+        if let (Some(list), Some(has)) = (&mut self.listing, self.objects.get(key)) {
+            list.insert(key.clone(), has.clone());
+        }
     }
 
     fn listed(&mut self) -> (Vec<Change<K>>, Vec<Key>) {
@@ -259,7 +267,7 @@ enum Newer {
 /// Whether `object` is newer than what the cache `has` under its key. Versions that are no numbers only tell the
 /// same from another, which then counts as newer.
 fn newer<K: Watched>(has: &K, object: &K) -> Newer {
-    match (revision(has), revision(object)) {
+    match (revision(has.meta()), revision(object.meta())) {
         (Some(a), Some(b)) => match b.cmp(&a) {
             std::cmp::Ordering::Greater => Newer::Yes,
             std::cmp::Ordering::Equal => Newer::Same,

@@ -61,7 +61,7 @@ fn check(steps: &[Do], expect: Option<u64>, doubtful: bool) {
             }
         }
     }
-    let has = state.objects.values().next().and_then(|o| crate::object::revision(&**o));
+    let has = state.objects.values().next().and_then(|o| crate::object::revision(&o.metadata));
     assert_eq!((has, !doubts.is_empty()), (expect, doubtful));
 }
 
@@ -111,7 +111,8 @@ fn subscribers_hear_of_what_was_there_and_of_each_change() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let to = heard.clone();
     cache.subscribe(move |change| {
-        let version = |o: &Option<Arc<ConfigMap>>| o.as_ref().and_then(|o| crate::object::revision(&**o));
+        let version =
+            |o: &Option<Arc<ConfigMap>>| o.as_ref().and_then(|o| crate::object::revision(&o.metadata));
         to.lock().unwrap().push((version(&change.old), version(&change.new), change.listed));
     });
     cache.wrote(map("x", "u", 2));

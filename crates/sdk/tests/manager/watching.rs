@@ -121,6 +121,30 @@ async fn dropped_watches_miss_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_fit_its_type_holds_up_nothing() {
+    let server = Server::default();
+    let misfit = json!({"secrets": "not a list"});
+    server.put(&format!("{ACCOUNTS}/bad"), misfit.clone());
+    server.put(&format!("{ACCOUNTS}/good"), json!({}));
+    let running = run(manager(&server).with(Copy));
+    running.settle().await;
+    assert!(server.get(&format!("{MAPS}/good")).is_some(), "in a list");
+    assert!(server.get(&format!("{MAPS}/bad")).is_none());
+    // One that was fine and no longer is stays as it was: it is not absent.
+    server.put(&format!("{ACCOUNTS}/good"), misfit);
+    server.put(&format!("{ACCOUNTS}/later"), json!({}));
+    running.settle().await;
+    assert!(server.get(&format!("{MAPS}/later")).is_some(), "in a watch");
+    server.put(&format!("{SECRETS}/good"), json!({"type": "read"}));
+    running.settle().await;
+    assert_eq!(server.get(&format!("{MAPS}/good")).unwrap()["data"]["value"], "read");
+    server.put(&format!("{ACCOUNTS}/bad"), json!({"secrets": []}));
+    running.settle().await;
+    assert!(server.get(&format!("{MAPS}/bad")).is_some(), "mended");
+    running.stopped().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn operators_share_one_watch_per_kind() {
     let server = Server::default();
     let note = Note::new(|_| Ok(Next::done()));
