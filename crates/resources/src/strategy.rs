@@ -38,6 +38,12 @@ pub trait Strategy: Send + Sync {
     /// and on reads of what an older definition stored; must be idempotent.
     fn default(&self, _gv: &GroupVersion, _object: &mut Value) {}
 
+    /// The object of this type with nothing set, as Go's encoder writes it: what field management compares a new
+    /// object to, so that nobody owns the structs that are always there. Null where the type has none.
+    fn empty(&self, _gv: &GroupVersion) -> Value {
+        Value::Null
+    }
+
     /// Before a create: drops what clients may not set (status), sets what the server owns.
     fn prepare_create(&self, _cx: &Cx<'_>, _new: &mut Value) {}
 

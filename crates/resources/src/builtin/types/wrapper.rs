@@ -34,6 +34,11 @@ impl Strategy for BuiltIn {
         self.inner.default(gv, object);
     }
 
+    fn empty(&self, gv: &GroupVersion) -> Value {
+        let known = self.definitions.iter().find(|(known, _)| known == gv).or(self.definitions.first());
+        known.map_or(Value::Null, |(_, name)| shape::empty(name))
+    }
+
     fn prepare_create(&self, cx: &Cx<'_>, new: &mut Value) {
         if self.facts.status == Status::Dropped
             && let Some(map) = new.as_object_mut()
@@ -54,13 +59,15 @@ impl Strategy for BuiltIn {
     }
 
     fn prepare_status(&self, cx: &Cx<'_>, new: &mut Value, old: &Value) {
-        for key in old.as_object().into_iter().flatten().map(|(k, _)| k) {
-            if !matches!(&**key, "apiVersion" | "kind" | "metadata" | "status") {
-                carry(new, old, key);
+        if matches!(cx.subresource, "status" | "approval") {
+            for key in old.as_object().into_iter().flatten().map(|(k, _)| k) {
+                if !matches!(&**key, "apiVersion" | "kind" | "metadata" | "status") {
+                    carry(new, old, key);
+                }
             }
-        }
-        if let (Some(map), Some(before)) = (new.as_object_mut(), old.as_object()) {
-            map.retain(|k, _| k == "status" || before.contains_key(k));
+            if let (Some(map), Some(before)) = (new.as_object_mut(), old.as_object()) {
+                map.retain(|k, _| k == "status" || before.contains_key(k));
+            }
         }
         if self.facts.status_keeps_metadata {
             for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
@@ -116,6 +123,10 @@ impl Strategy for BuiltIn {
 
     fn grace_period(&self, object: &Value, requested: Option<i64>) -> Option<i64> {
         self.inner.grace_period(object, requested)
+    }
+
+    fn mark_deleted(&self, cx: &Cx<'_>, object: &mut Value) -> bool {
+        self.inner.mark_deleted(cx, object)
     }
 
     fn holds_deletion(&self, object: &Value) -> bool {
