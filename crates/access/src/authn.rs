@@ -15,8 +15,8 @@ use std::sync::Arc;
 use homeostat_model::{Status, Timestamp};
 
 use crate::User;
-use service_account::Issuer;
-use token_file::TokenFile;
+pub use service_account::Issuer;
+pub use token_file::TokenFile;
 
 /// What authentication must know of an object that a token is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
