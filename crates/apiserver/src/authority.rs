@@ -10,7 +10,6 @@ use homeostat_access::authn::service_account::Issuer;
 use homeostat_access::authn::token_file::TokenFile;
 use homeostat_access::authn::{Authenticator, Bound};
 use homeostat_access::{Attributes, Decision, MASTERS, Policy, User};
-use homeostat_model::Status;
 use homeostat_model::status::Result;
 use homeostat_store::{Cursor, Store};
 use http::header;
@@ -171,7 +170,7 @@ pub(crate) fn attributes<'a>(call: &'a Call, user: &'a User) -> Attributes<'a> {
 /// Whether a user may do something.
 pub(crate) fn decide(server: &Server, a: &Attributes<'_>) -> Decision {
     if a.user.is_in(MASTERS) {
-        return Decision { allowed: true, reason: String::new() };
+        return Decision { allowed: true, ..Decision::default() };
     }
     server.authority.policy(server.config.store.as_ref()).allows(a)
 }
@@ -180,9 +179,4 @@ pub(crate) fn decide(server: &Server, a: &Attributes<'_>) -> Decision {
 pub(crate) fn authorize(server: &Server, a: &Attributes<'_>) -> Result<()> {
     let d = decide(server, a);
     if d.allowed { Ok(()) } else { Err(a.forbidden(&d.reason)) }
-}
-
-/// What the server says to those whose credentials are wrong.
-pub(crate) fn unauthorized() -> Status {
-    Status::unauthorized()
 }

@@ -6,7 +6,6 @@ use homeostat_access::review;
 use homeostat_model::status::Result;
 use homeostat_model::{Status, clock};
 use http::StatusCode;
-use serde_json::Value;
 
 use crate::authority;
 use crate::decode;
@@ -35,7 +34,8 @@ pub(crate) async fn create(server: &Arc<Server>, target: &Target, call: &mut Cal
     let mut w = writing(server, target, call, "", &options);
     let table = server.registry.table();
     let mut object = decode::object(&table, target, &bytes, form, options.field_validation, &mut w.warnings)?;
-    w.track(&Value::Null, &mut object);
+    let empty = w.empty();
+    w.track(&empty, &mut object);
     let warnings = std::mem::take(&mut w.warnings);
     drop(w);
     let user = &call.user;

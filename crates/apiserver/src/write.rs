@@ -155,6 +155,11 @@ impl<'a> Writing<'a> {
         self.managing(|cx| managed::update(live, new, cx));
     }
 
+    /// What a new object is compared to: nothing, in the form in which the type has it.
+    pub(crate) fn empty(&self) -> Value {
+        self.target.resource.strategy.empty(self.target.gv())
+    }
+
     /// Creates an object that has been decoded and defaulted.
     pub(crate) async fn create(&mut self, object: Value, applied: bool) -> Result<Outcome> {
         let mut object = object;
@@ -166,7 +171,8 @@ impl<'a> Writing<'a> {
             o.remove("status");
         }
         if !applied {
-            self.track(&Value::Null, &mut object);
+            let empty = self.empty();
+            self.track(&empty, &mut object);
         }
         let wanted_version = object::resource_version(&object).to_owned();
         let generated =

@@ -172,7 +172,8 @@ async fn apply(
     object::unset_meta(&mut config, "resourceVersion");
     if w.live(name).is_none() && w.subresource.is_empty() {
         let mut warnings = Vec::new();
-        let applied = w.managing(|cx| managed::apply(&Value::Null, &config, cx, force))?;
+        let empty = w.empty();
+        let applied = w.managing(|cx| managed::apply(&empty, &config, cx, force))?;
         let mut applied = settle(target, applied, &[], validation, name, &mut warnings)?;
         match object::name(&applied) {
             "" => object::set_meta(&mut applied, "name", name),
