@@ -7,6 +7,7 @@ pub mod crd;
 pub mod definition;
 pub mod discovery;
 pub mod jsonpath;
+pub mod openapi;
 pub mod scale;
 pub mod strategy;
 pub mod table;
