@@ -12,7 +12,7 @@ pub const MAX_OPERATIONS: usize = 10_000;
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Levels of the document, as many as parsing allows: what is stored must be readable.
-const MAX_DEPTH: usize = 127;
+const MAX_DEPTH: usize = crate::decode::MAX_DEPTH;
 
 /// The document after all operations; if one fails, none is applied.
 pub fn json(document: &Value, operations: &Value) -> Result<Value, PatchError> {

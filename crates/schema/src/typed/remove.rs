@@ -6,12 +6,13 @@ use super::items;
 use super::types::{Form, Relation, Type};
 use crate::fields::{FieldSet, PathElement};
 
-/// Removes the members of a set. Objects and lists that become empty become null, as in the reference.
+/// Removes the members of a set. An object or list that becomes empty stays, empty: its owner wants it there. (The
+/// reference makes it null, which built-in types don't tell from empty and custom resources then refuse.)
 pub(crate) fn remove(value: Value, gone: &FieldSet, ty: Type<'_>) -> Value {
     match (ty.settle(ty.form(&value)), value) {
         (Form::Map | Form::Open, Value::Object(map)) => {
-            if map.is_empty() || ty.is_atomic_map() {
-                return Value::Null;
+            if ty.is_atomic_map() {
+                return Value::Object(map);
             }
             let mut out = serde_json::Map::new();
             for (key, child) in map {
@@ -25,12 +26,12 @@ pub(crate) fn remove(value: Value, gone: &FieldSet, ty: Type<'_>) -> Value {
                 };
                 out.insert(key, child);
             }
-            if out.is_empty() { Value::Null } else { Value::Object(out) }
+            Value::Object(out)
         }
         (Form::List, Value::Array(list)) => {
             let Some(t) = ty.list() else { return Value::Array(list) };
-            if list.is_empty() || matches!(t.relation, Relation::Atomic) {
-                return Value::Null;
+            if matches!(t.relation, Relation::Atomic) {
+                return Value::Array(list);
             }
             let mut out = Vec::with_capacity(list.len());
             for item in list {
@@ -44,10 +45,9 @@ pub(crate) fn remove(value: Value, gone: &FieldSet, ty: Type<'_>) -> Value {
                 };
                 out.push(item);
             }
-            if out.is_empty() { Value::Null } else { Value::Array(out) }
+            Value::Array(out)
         }
-        (Form::Scalar, scalar) => scalar,
-        (_, _) => Value::Null,
+        (_, other) => other,
     }
 }
 
