@@ -11,17 +11,24 @@ use crate::User;
 const EXTRA: &str = "impersonate-extra-";
 
 /// The user that headers (lower-case names, values in their order) want to be, as they say it; `None` where they
-/// don't. 400 for groups, uid or extra without a user.
-pub fn wanted<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Option<User>, Status> {
+/// don't. 400 for groups, uid or extra without a user. Values are taken as bytes, so that one that is no text is not
+/// passed over, which would leave the requester with their own rights.
+pub fn wanted<'a, V: AsRef<[u8]>>(
+    headers: impl IntoIterator<Item = (&'a str, V)>,
+) -> Result<Option<User>, Status> {
     let mut user = User::default();
     let mut more = false;
     for (name, value) in headers {
+        if !name.starts_with("impersonate-") {
+            continue;
+        }
+        let value = String::from_utf8_lossy(value.as_ref()).into_owned();
         match name {
-            "impersonate-user" if user.name.is_empty() => value.clone_into(&mut user.name),
-            "impersonate-uid" if user.uid.is_empty() => value.clone_into(&mut user.uid),
+            "impersonate-user" if user.name.is_empty() => user.name = value,
+            "impersonate-uid" if user.uid.is_empty() => user.uid = value,
             "impersonate-group" => {
                 more = true;
-                user.groups.push(value.to_owned());
+                user.groups.push(value);
             }
             _ => {
                 let Some(key) = name.strip_prefix(EXTRA) else { continue };
@@ -29,7 +36,7 @@ pub fn wanted<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Resu
                 // Keys that are not well encoded are taken as they are.
                 let key =
                     percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), |k| k.into_owned());
-                user.extra.entry(key).or_default().push(value.to_owned());
+                user.extra.entry(key).or_default().push(value);
             }
         }
     }
@@ -78,6 +85,8 @@ mod tests {
         assert_eq!(jane.extra["scopes"], ["view"]);
         assert_eq!(jane.extra["acme.com/project"], ["some-project"]);
         assert_eq!(wanted([("accept", "x")]).unwrap(), None);
+        let odd = wanted([("impersonate-user", &b"\xff"[..])]).unwrap().unwrap();
+        assert_eq!(odd.name, "\u{fffd}");
     }
 
     #[test]

@@ -22,14 +22,14 @@ pub struct Decision {
 }
 
 /// Namespace (empty for cluster-wide) and name.
-type Id = (Box<str>, Box<str>);
+type Id = (Arc<str>, Arc<str>);
 
 /// Who is meant by a binding's subject.
 #[derive(Debug)]
 enum Who {
     /// A user, or a service account by its user name.
-    User(Box<str>),
-    Group(Box<str>),
+    User(Arc<str>),
+    Group(Arc<str>),
 }
 
 #[derive(Debug)]
@@ -41,10 +41,10 @@ struct Subject {
 
 #[derive(Debug)]
 struct Binding {
-    namespace: Box<str>,
-    name: Box<str>,
-    role_kind: Box<str>,
-    role: Box<str>,
+    namespace: Arc<str>,
+    name: Arc<str>,
+    role_kind: Arc<str>,
+    role: Arc<str>,
     /// Those that can be somebody.
     subjects: Vec<Subject>,
 }
@@ -52,8 +52,8 @@ struct Binding {
 /// The bindings of one subject, by name.
 #[derive(Clone, Debug, Default)]
 struct Bound {
-    cluster: BTreeMap<Box<str>, Arc<Binding>>,
-    namespaces: HashMap<Box<str>, BTreeMap<Box<str>, Arc<Binding>>>,
+    cluster: BTreeMap<Arc<str>, Arc<Binding>>,
+    namespaces: HashMap<Arc<str>, BTreeMap<Arc<str>, Arc<Binding>>>,
 }
 
 impl Bound {
@@ -81,23 +81,23 @@ impl Bound {
 }
 
 /// Bindings by subject: user names (service accounts' too), or groups.
-type Index = HashMap<Box<str>, Bound>;
+type Index = HashMap<Arc<str>, Bound>;
 
 /// Rules of roles by name.
-type Roles = HashMap<Box<str>, Arc<[Rule]>>;
+type Roles = HashMap<Arc<str>, Arc<[Rule]>>;
 
 /// All roles and bindings. Cheap enough to clone for a snapshot: rules and bindings are shared.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     cluster_roles: Roles,
     /// By namespace.
-    roles: HashMap<Box<str>, Roles>,
+    roles: HashMap<Arc<str>, Roles>,
     bindings: BTreeMap<Id, Arc<Binding>>,
     users: Index,
     groups: Index,
 }
 
-fn text(of: &Value, key: &str) -> Box<str> {
+fn text(of: &Value, key: &str) -> Arc<str> {
     of[key].as_str().unwrap_or_default().into()
 }
 
