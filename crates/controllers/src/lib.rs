@@ -1,1 +1,36 @@
-//! homeostat-controllers
+//! The controllers of a Kubernetes control plane: each keeps one promise of the API, on the SDK that operators use.
+//!
+//! In each folder a pure planner says what should happen next, and a thin operator carries it out through the API.
+//! Nothing here knows the API server or the store, so the same code runs against any cluster.
+//! Invariant: a reconcile that finds everything as it should be writes nothing.
+
+mod common;
+mod statefulset;
+
+use std::collections::BTreeSet;
+
+use homeostat_sdk::Manager;
+
+/// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
+pub const NAMES: &[(&str, &str)] = &[("statefulset-controller", "statefulset")];
+
+/// What controllers have to be told.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The certificate authority of the API server, PEM; what `kube-root-ca.crt` publishes. May be empty.
+    pub root_ca: String,
+}
+
+/// Adds the controllers with these names to a manager.
+pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Config) {
+    let _ = config;
+    for (name, _) in NAMES {
+        if !names.contains(name) {
+            continue;
+        }
+        match *name {
+            "statefulset-controller" => drop(manager.add(statefulset::StatefulSets::default())),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What several controllers need: questions about pods, adoption and release, revision histories, hashes of templates.
+//!
+//! Everything here that decides is pure; what writes says so in its name and does one thing.
+
+pub(crate) mod claim;
+pub(crate) mod condition;
+pub(crate) mod hash;
+pub(crate) mod history;
+pub(crate) mod pods;
+pub(crate) mod scaled;
+pub(crate) mod template;
