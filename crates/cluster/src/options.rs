@@ -8,8 +8,45 @@ use ipnet::IpNet;
 
 use crate::controllers::{self, UnknownController};
 
-/// Built-in admission plugins that can be left out, by the reference's names.
-pub const ADMISSION_PLUGINS: &[&str] = homeostat_apiserver::ADMISSION_PLUGINS;
+/// The reference's admission plugins. Leaving one out that this server never had changes nothing.
+pub const ADMISSION_PLUGINS: &[&str] = &[
+    "AlwaysAdmit",
+    "AlwaysDeny",
+    "AlwaysPullImages",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "ClusterTrustBundleAttest",
+    "DefaultIngressClass",
+    "DefaultStorageClass",
+    "DefaultTolerationSeconds",
+    "DenyServiceExternalIPs",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "ImagePolicyWebhook",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "NamespaceAutoProvision",
+    "NamespaceExists",
+    "NamespaceLifecycle",
+    "NodeRestriction",
+    "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "PodNodeSelector",
+    "PodSecurity",
+    "PodTolerationRestriction",
+    "PodTopologyLabels",
+    "Priority",
+    "ResourceQuota",
+    "RuntimeClass",
+    "ServiceAccount",
+    "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+];
 
 /// An option that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,7 +142,7 @@ impl ClusterOptions {
 
     /// Takes the text of a token file: lines of `token,user,uid,"group1,group2"`.
     pub fn tokens(&mut self, csv: &str) -> Result<(), OptionError> {
-        homeostat_access::TokenFile::parse(csv).map_err(|e| OptionError::Tokens(e.to_string()))?;
+        homeostat_access::authn::token_file::TokenFile::parse(csv).map_err(|e| OptionError::Tokens(e.to_string()))?;
         self.tokens = Some(csv.to_owned());
         Ok(())
     }
