@@ -6,6 +6,7 @@
 //! Invariant: building the list parses the table only; schemas are parsed and compiled when first used.
 
 mod registry;
+mod rules;
 mod shape;
 mod tables;
 mod types;

@@ -171,7 +171,9 @@ fn version(line: &Line) -> Version {
 
 fn schema(name: String) -> LazySchema {
     Arc::new(LazyLock::new(Box::new(move || {
-        Arc::new(Schema::builtin(definitions().clone(), &name).expect("the table names committed definitions"))
+        Arc::new(
+            Schema::builtin(definitions().clone(), &name).expect("the table names committed definitions"),
+        )
     })))
 }
 
@@ -233,7 +235,10 @@ mod tests {
         let first: Vec<String> = all.iter().take(3).map(|r| r.id.to_string()).collect();
         assert_eq!(first, ["bindings", "componentstatuses", "configmaps"]);
         let hpa = all.iter().find(|r| &*r.id.group == "autoscaling").unwrap();
-        assert_eq!(hpa.versions.iter().map(|v| v.gv.to_string()).collect::<Vec<_>>(), ["autoscaling/v2", "autoscaling/v1"]);
+        assert_eq!(
+            hpa.versions.iter().map(|v| v.gv.to_string()).collect::<Vec<_>>(),
+            ["autoscaling/v2", "autoscaling/v1"]
+        );
         let pods = all.iter().find(|r| &*r.id.resource == "pods").unwrap();
         assert_eq!(pods.short_names, ["po"]);
         assert_eq!(pods.versions[0].subresources.len(), 10);

@@ -65,7 +65,8 @@ static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
     Shapes {
         names: slots.iter().enumerate().map(|(i, (n, _))| (n.clone(), i)).collect(),
         slots,
-        marks: serde_json::from_str(include_str!("../../data/encoding.json")).expect("the committed marks are JSON"),
+        marks: serde_json::from_str(include_str!("../../data/encoding.json"))
+            .expect("the committed marks are JSON"),
     }
 });
 
@@ -74,6 +75,12 @@ pub(crate) fn normalize(definition: &str, object: &mut Value) {
     if let (Some(at), Value::Object(map)) = (SHAPES.names.get(definition), object) {
         SHAPES.structure(*at, map);
     }
+}
+
+/// An object of the named definition with nothing set, as Go encodes it: no defaults, but the fields that are
+/// always written.
+pub(crate) fn empty(definition: &str) -> Value {
+    SHAPES.names.get(definition).map_or(Value::Null, |at| SHAPES.empty(*at))
 }
 
 /// Normalizes one field of an object, after a strategy has replaced it.
@@ -86,6 +93,15 @@ pub(crate) fn normalize_field(definition: &str, object: &mut Value, field: &str)
 }
 
 impl Shapes {
+    fn empty(&self, at: usize) -> Value {
+        let always = self.shape(at).fields.iter().filter(|f| f.always);
+        let value = |f: &Field| match &f.kind {
+            Type::Struct(at) if !f.keep => self.empty(*at),
+            kind => absent(kind, f.keep),
+        };
+        Value::Object(always.map(|f| (f.name.to_string(), value(f))).collect())
+    }
+
     fn shape(&self, at: usize) -> &Shape {
         let (name, cell) = &self.slots[at];
         cell.get_or_init(|| {
@@ -105,7 +121,8 @@ impl Shapes {
                     default: schema.get("default").cloned(),
                 })
                 .collect();
-            let fill = (0..fields.len()).filter(|i| fields[*i].always || fields[*i].default.is_some()).collect();
+            let fill =
+                (0..fields.len()).filter(|i| fields[*i].always || fields[*i].default.is_some()).collect();
             Shape { fields, fill }
         })
     }

@@ -115,6 +115,17 @@ pub(crate) fn carry(to: &mut Value, from: &Value, path: &str) {
     }
 }
 
+/// Does something to the object at a path, if there is one.
+pub(crate) fn inside(value: &mut Value, path: &str, f: impl FnOnce(&mut Value)) {
+    let mut here = Some(value);
+    for key in path.split('.') {
+        here = here.and_then(|v| v.get_mut(key));
+    }
+    if let Some(found) = here.filter(|v| v.is_object()) {
+        f(found);
+    }
+}
+
 /// Every object in the list at a path.
 pub(crate) fn each(value: &mut Value, path: &str, mut f: impl FnMut(&mut Value)) {
     let mut here = Some(value);
@@ -122,7 +133,7 @@ pub(crate) fn each(value: &mut Value, path: &str, mut f: impl FnMut(&mut Value))
         here = here.and_then(|v| v.get_mut(key));
     }
     if let Some(list) = here.and_then(Value::as_array_mut) {
-        list.iter_mut().for_each(&mut f);
+        list.iter_mut().filter(|item| item.is_object()).for_each(&mut f);
     }
 }
 
@@ -168,6 +179,20 @@ pub(crate) fn wrong(errors: &mut Errors, path: &str, value: &str, why: Vec<Strin
     errors.extend(why.into_iter().map(|w| Error::invalid(path, value, w)));
 }
 
+/// Errors whose value isn't printed as its JSON.
+pub(crate) trait ShownAs {
+    /// The same error, its value printed as `text`: Go prints structs with its own names, in its own order.
+    #[must_use]
+    fn shown_as(self, text: impl Into<String>) -> Self;
+}
+
+impl ShownAs for Error {
+    fn shown_as(mut self, text: impl Into<String>) -> Self {
+        self.value = field::verbatim(text);
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -177,7 +202,10 @@ mod tests {
     #[test]
     fn paths_read_and_write() {
         let mut v = json!({"spec": {"n": 1, "list": [{"a": 1}]}});
-        assert_eq!((int(&v, "spec.n"), text(&v, "spec.absent.x"), items(&v, "spec.list").len()), (Some(1), "", 1));
+        assert_eq!(
+            (int(&v, "spec.n"), text(&v, "spec.absent.x"), items(&v, "spec.list").len()),
+            (Some(1), "", 1)
+        );
         set(&mut v, "status.phase", "Active");
         default(&mut v, "status.phase", "Other");
         remove(&mut v, "spec.n");
