@@ -92,9 +92,10 @@ pub fn write(object: &mut Value, scale: &Value, paths: &ScalePaths) -> Result<()
         at = fields.entry(*name).or_insert(Value::Null);
     }
     *at = replicas.into();
-    match scale["metadata"]["resourceVersion"].as_str() {
-        Some(version) if !version.is_empty() => object["metadata"]["resourceVersion"] = version.into(),
-        _ => {}
+    if let Some(version) = scale["metadata"]["resourceVersion"].as_str().filter(|v| !v.is_empty())
+        && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.insert("resourceVersion".into(), version.into());
     }
     Ok(())
 }

@@ -54,8 +54,8 @@ pub fn default(crd: &mut Value) {
 /// The status of a new CRD: nothing but the version that will be stored.
 pub fn prepare_create(crd: &mut Value) {
     let stored = storage_version(crd).map_or(Value::Null, |v| json!([v]));
-    crd["status"] =
-        json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
+    let names = json!({"plural": "", "kind": ""});
+    set(crd, "status", json!({"conditions": null, "acceptedNames": names, "storedVersions": stored}));
 }
 
 /// An update keeps the status, but for a storage version that is new.
@@ -65,15 +65,21 @@ pub fn prepare_update(crd: &mut Value, old: &Value) {
         let mut stored = status["storedVersions"].as_array().cloned().unwrap_or_default();
         if !stored.iter().any(|v| v == version) {
             stored.push(version.into());
-            status["storedVersions"] = stored.into();
+            set(&mut status, "storedVersions", stored.into());
         }
     }
-    crd["status"] = status;
+    set(crd, "status", status);
 }
 
 /// A status update keeps the spec. Labels, annotations and finalizers may change with it, as in the reference.
 pub fn prepare_status(crd: &mut Value, old: &Value) {
-    crd["spec"] = old["spec"].clone();
+    set(crd, "spec", old["spec"].clone());
+}
+
+fn set(object: &mut Value, key: &str, value: Value) {
+    if let Value::Object(fields) = object {
+        fields.insert(key.to_owned(), value);
+    }
 }
 
 /// The name of the version that is stored.

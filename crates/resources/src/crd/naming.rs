@@ -185,20 +185,19 @@ pub fn set_deletion(crd: &mut Value, stage: &Deletion, now: &str) {
         Deletion::NeverEstablished => ("False", "NeverEstablished", "resource was never established"),
         Deletion::Failed(why) => ("True", "InstanceDeletionFailed", why.as_str()),
     };
-    set_condition(&mut crd["status"], "Terminating", state, reason, message, now);
-    let finalizers = &mut crd["metadata"]["finalizers"];
-    let mut list = finalizers.as_array().cloned().unwrap_or_default();
+    let Value::Object(fields) = crd else { return };
+    set_condition(fields.entry("status").or_insert(Value::Null), "Terminating", state, reason, message, now);
+    let Some(Value::Object(metadata)) = fields.get_mut("metadata") else { return };
+    let mut list = metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
     match stage {
         Deletion::Pending if !list.iter().any(|f| f == FINALIZER) => list.push(FINALIZER.into()),
         Deletion::Completed | Deletion::NeverEstablished => list.retain(|f| f != FINALIZER),
         _ => {}
     }
     if list.is_empty() {
-        if let Some(metadata) = crd["metadata"].as_object_mut() {
-            metadata.remove("finalizers");
-        }
+        metadata.remove("finalizers");
     } else {
-        *finalizers = list.into();
+        metadata.insert("finalizers".into(), list.into());
     }
 }
 

@@ -27,6 +27,11 @@ const VERSION: &str = "v1.36.2";
 /// Changes when the same definitions are published in another form, so that clients' caches let go of the old one.
 const FORM: &str = "1";
 
+/// The media type by which clients ask for [`Documents::v2_proto`].
+pub const V2_PROTO_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The Content-Type of the answer: Go's clients can't parse the `@` that they sent.
+pub const V2_PROTO_CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
 /// An encoded document.
 #[derive(Debug)]
 pub struct Document {

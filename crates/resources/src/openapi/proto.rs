@@ -147,8 +147,7 @@ fn operation(o: &Map<String, Value>) -> Message {
     out.texts(7, o.get("consumes"));
     parameters(&mut out, 8, o);
     if let Some(Value::Object(responses)) = o.get("responses") {
-        let mut list = Message::default();
-        list.0 = named(1, responses, |r| {
+        let list = named(1, responses, |r| {
             let mut response = Message::default();
             response.text(1, r.get("description"));
             if let Some(Value::Object(s)) = r.get("schema") {
@@ -160,7 +159,7 @@ fn operation(o: &Map<String, Value>) -> Message {
             value.message(1, &response);
             value
         });
-        out.message(9, &list);
+        out.bytes(9, &list);
     }
     out.texts(10, o.get("schemes"));
     out.extensions(13, o);
