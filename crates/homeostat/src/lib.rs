@@ -1,5 +1,10 @@
-//! What operator authors depend on: the SDK, under one name.
+//! What operator authors depend on: the SDK, under one name, and with the feature `testing` a control plane to test
+//! against.
 //!
-//! It re-exports [`homeostat_sdk`] and adds nothing to it.
+//! It re-exports [`homeostat_sdk`] and adds nothing to it. The feature `testing` is for `[dev-dependencies]`: no
+//! operator ships the control plane.
 
 pub use homeostat_sdk::*;
+
+#[cfg(feature = "testing")]
+pub use homeostat_cluster as testing;

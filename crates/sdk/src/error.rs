@@ -82,26 +82,24 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
     }
 }
 
-/// `kube::Error` prints a `Status` twice over, as text and as a structure; only the first is for people.
-fn text(e: &(dyn std::error::Error + 'static)) -> String {
-    match e.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
-        _ => e.to_string(),
-    }
-}
-
 impl fmt::Display for Error {
+    /// The error and its causes, each text once; of an API server's answer only its message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut last = text(&*self.source);
-        f.write_str(&last)?;
+        if let Some(status) = self.status()
+            && !status.message.is_empty()
+        {
+            return f.write_str(&status.message);
+        }
+        let mut said = self.source.to_string();
+        f.write_str(&said)?;
         let mut next = self.source.source();
-        while let Some(e) = next {
-            let t = text(e);
-            if !last.contains(&t) {
-                write!(f, ": {t}")?;
-                last = t;
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            if !said.contains(&text) {
+                write!(f, ": {text}")?;
+                said = text;
             }
-            next = e.source();
+            next = cause.source();
         }
         Ok(())
     }
@@ -110,5 +108,39 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.terminal { write!(f, "terminal: {:?}", self.source) } else { write!(f, "{:?}", self.source) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(error: impl Into<Error>, expect: &str) {
+        assert_eq!(error.into().to_string(), expect);
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("can't reach redis-0")]
+    struct Unreachable(#[source] std::io::Error);
+
+    #[test]
+    fn errors_read_as_one_sentence() {
+        let status = Status::failure("pods \"a\" is forbidden: no", "Forbidden").with_code(403);
+        check(kube::Error::Api(status.boxed()), "pods \"a\" is forbidden: no");
+        check(Unreachable(std::io::Error::other("no route")), "can't reach redis-0: no route");
+        check(Error::msg("plain").terminal(), "plain");
+    }
+
+    #[test]
+    fn answers_of_the_server_are_told_apart() {
+        let error =
+            |code, reason| Error::from(kube::Error::Api(Status::failure("", reason).with_code(code).boxed()));
+        assert!(error(404, "NotFound").is_not_found());
+        assert!(error(403, "Forbidden").is_forbidden());
+        assert!(error(409, "Conflict").is_conflict());
+        assert!(error(409, "AlreadyExists").is_already_exists());
+        assert!(!error(409, "AlreadyExists").is_conflict());
+        assert!(!Error::msg("x").is_not_found());
     }
 }
