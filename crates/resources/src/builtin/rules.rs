@@ -10,7 +10,7 @@ use homeostat_model::selector;
 use homeostat_model::validation::{self, dns1123_label_value, qualified_name};
 use serde_json::Value;
 
-use super::value::{ShownAs as _, Errors, at, entries, has, text, wrong};
+use super::value::{Errors, ShownAs as _, at, entries, has, text, wrong};
 
 /// What is wrong with a port number.
 pub(crate) const PORT: &str = "must be between 1 and 65535, inclusive";
@@ -193,7 +193,8 @@ pub(crate) fn non_special_ip(errors: &mut Errors, path: &str, value: &str) {
 fn standard_resource(name: &str) -> bool {
     matches!(
         name,
-        "cpu" | "memory"
+        "cpu"
+            | "memory"
             | "ephemeral-storage"
             | "requests.cpu"
             | "requests.memory"
@@ -331,7 +332,10 @@ mod tests {
         for (name, want) in [
             ("http", vec![]),
             ("waytoolongportname", vec!["must be no more than 15 characters"]),
-            ("not_a_port_name", vec!["must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"]),
+            (
+                "not_a_port_name",
+                vec!["must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"],
+            ),
             ("80", vec!["must contain at least one letter (a-z)"]),
             ("a--b", vec!["must not contain consecutive hyphens"]),
         ] {
@@ -341,7 +345,9 @@ mod tests {
 
     #[test]
     fn percentages() {
-        for (value, want) in [(json!("25%"), Some(25)), (json!("%"), None), (json!(3), None), (json!("-1%"), None)] {
+        for (value, want) in
+            [(json!("25%"), Some(25)), (json!("%"), None), (json!(3), None), (json!("-1%"), None)]
+        {
             assert_eq!(percent(&value), want, "{value}");
         }
     }

@@ -4,6 +4,7 @@
 //! reads as null, empty text or an empty list, as Go's zero values do.
 
 use homeostat_model::field::{self, Error};
+use homeostat_model::quantity::Quantity;
 use serde_json::{Map, Value};
 
 /// Errors in the order in which they are found.
@@ -29,6 +30,11 @@ pub(crate) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
 /// The whole number at a path.
 pub(crate) fn int(value: &Value, path: &str) -> Option<i64> {
     at(value, path).as_i64()
+}
+
+/// The quantity at a path.
+pub(crate) fn quantity(value: &Value, path: &str) -> Option<Quantity> {
+    has(value, path).then(|| Quantity::from_value(at(value, path)).ok())?
 }
 
 /// The boolean at a path, false where it is absent.

@@ -9,7 +9,7 @@ use super::apps::replica_status;
 use super::pod::default::template as default_template;
 use super::pod::{spec as pod_spec, warnings};
 use crate::builtin::rules::selects;
-use crate::builtin::value::{at, empty, int, non_negative, set, inside};
+use crate::builtin::value::{at, empty, inside, int, non_negative, set};
 use crate::strategy::{Cx, Strategy};
 
 /// ServiceAccounts.

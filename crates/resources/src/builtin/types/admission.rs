@@ -247,7 +247,11 @@ fn webhook_url(errors: &mut Errors, path: &str, url: &str) {
     const FORM: &str = "; desired format: https://host[/path]";
     let Some((scheme, rest)) = url.split_once("://") else {
         if let Some((scheme, _)) = url.split_once(':') {
-            errors.push(Error::invalid(path, scheme, format!("'https' is the only allowed URL scheme{FORM}")));
+            errors.push(Error::invalid(
+                path,
+                scheme,
+                format!("'https' is the only allowed URL scheme{FORM}"),
+            ));
         } else {
             errors.push(Error::invalid(path, "", format!("'https' is the only allowed URL scheme{FORM}")));
         }
@@ -286,8 +290,13 @@ impl Strategy for Policies {
         required_one_of(&mut errors, spec, "spec", "failurePolicy", &["Fail", "Ignore"]);
         let kind = at(spec, "paramKind");
         if !kind.is_null() {
-            for field in ["apiVersion", "kind"] {
-                rules::required(&mut errors, kind, "spec.paramKind", field);
+            rules::required(&mut errors, kind, "spec.paramKind", "apiVersion");
+            if rules::required(&mut errors, kind, "spec.paramKind", "kind") {
+                let name = text(kind, "kind");
+                for why in dns1035_label(&name.to_lowercase(), false) {
+                    let why = format!("may have mixed case, but should otherwise match: {why}");
+                    errors.push(Error::invalid("spec.paramKind.kind", name, why));
+                }
             }
         }
         let constraints = at(spec, "matchConstraints");
@@ -300,7 +309,6 @@ impl Strategy for Policies {
             }
         }
         conditions(&mut errors, "spec.matchConditions", items(spec, "matchConditions"));
-        let mut names = BTreeSet::new();
         for (i, variable) in items(spec, "variables").iter().enumerate() {
             let path = index("spec.variables", i);
             let name = text(variable, "name");
@@ -309,9 +317,7 @@ impl Strategy for Policies {
             if name.is_empty() {
                 errors.push(Error::required(child(&path, "name"), "name is not specified"));
             } else if !identifier {
-                errors.push(Error::invalid(child(&path, "name"), name, "name is not a valid CEL identifier"));
-            } else if !names.insert(name) {
-                errors.push(Error::duplicate(child(&path, "name"), name));
+                errors.push(Error::invalid(child(&path, "name"), name, "must be a valid CEL identifier"));
             }
             if text(variable, "expression").trim().is_empty() {
                 errors.push(Error::required(child(&path, "expression"), "expression is not specified"));
@@ -332,12 +338,70 @@ impl Strategy for Policies {
             if text(rule, "expression").trim().is_empty() {
                 errors.push(Error::required(child(&path, "expression"), "expression is not specified"));
             }
+            let message = text(rule, "message");
+            if has(rule, "message") && message.trim().is_empty() {
+                let why = "message must be non-empty if specified";
+                errors.push(Error::invalid(child(&path, "message"), message, why));
+            } else if message.contains(['\n', '\r']) {
+                errors.push(Error::invalid(child(&path, "message"), message, "must not contain line breaks"));
+            }
             if has(rule, "reason") {
-                let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+                let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
                 required_one_of(&mut errors, rule, &path, "reason", &reasons);
             }
         }
+        audit_annotations(&mut errors, new);
+        for (i, mutation) in items(spec, "mutations").iter().enumerate() {
+            self::mutation(&mut errors, &index("spec.mutations", i), mutation);
+        }
         errors
+    }
+}
+
+fn audit_annotations(errors: &mut Errors, policy: &Value) {
+    let mut keys = BTreeSet::new();
+    for (i, annotation) in items(policy, "spec.auditAnnotations").iter().enumerate() {
+        let path = index("spec.auditAnnotations", i);
+        let key = text(annotation, "key");
+        let full = format!("{}/{key}", text(policy, "metadata.name"));
+        if key.is_empty() {
+            errors.push(Error::required(child(&path, "key"), ""));
+        } else {
+            wrong(errors, &child(&path, "key"), &full, qualified_name(&full));
+        }
+        if text(annotation, "valueExpression").trim().is_empty() {
+            let why = "valueExpression is not specified";
+            errors.push(Error::required(child(&path, "valueExpression"), why));
+        }
+        if !key.is_empty() && !keys.insert(key) {
+            errors.push(Error::duplicate(child(&path, "key"), key));
+        }
+    }
+}
+
+fn mutation(errors: &mut Errors, path: &str, mutation: &Value) {
+    let kind = text(mutation, "patchType");
+    let (field, other) = match kind {
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
+        "" => return errors.push(Error::required(child(path, "patchType"), "")),
+        _ => {
+            let allowed = ["ApplyConfiguration", "JSONPatch"];
+            return errors.push(Error::not_supported(child(path, "patchType"), kind, &allowed));
+        }
+    };
+    if has(mutation, other) {
+        let why = format!("must not be specified when patchType is {kind}");
+        errors.push(Error::invalid(child(path, other), format!("{{{other}}}"), why));
+    }
+    if !has(mutation, field) {
+        let why = format!("must be specified when patchType is {kind}");
+        errors.push(Error::required(child(path, field), why));
+    } else if text(mutation, &format!("{field}.expression")).trim().is_empty() {
+        errors.push(Error::required(
+            child(path, &format!("{field}.expression")),
+            "expression is not specified",
+        ));
     }
 }
 
@@ -350,7 +414,14 @@ fn match_resources(errors: &mut Errors, path: &str, resources: &Value) {
     }
     for list in ["resourceRules", "excludeResourceRules"] {
         for (i, item) in items(resources, list).iter().enumerate() {
-            rule(errors, &index(&child(path, list), i), item);
+            let path = index(&child(path, list), i);
+            rule(errors, &path, item);
+            let mut names = BTreeSet::new();
+            for (j, name) in texts(item, "resourceNames").into_iter().enumerate() {
+                if !names.insert(name) {
+                    errors.push(Error::duplicate(index(&child(&path, "resourceNames"), j), name));
+                }
+            }
         }
     }
 }
@@ -377,17 +448,21 @@ impl Strategy for PolicyBindings {
             if by_name && by_selector {
                 let why = "name and selector are mutually exclusive";
                 errors.push(Error::forbidden(child(path, "name"), why));
+                errors.push(Error::forbidden(child(path, "selector"), why));
             } else if !by_name && !by_selector {
                 errors.push(Error::required(path, "one of name or selector must be specified"));
             }
-            required_one_of(&mut errors, reference, path, "parameterNotFoundAction", &["Allow", "Deny"]);
+            required_one_of(&mut errors, reference, path, "parameterNotFoundAction", &["Deny", "Allow"]);
         }
         match_resources(&mut errors, "spec.matchResources", at(spec, "matchResources"));
         if !self.mutating {
             let actions = texts(spec, "validationActions");
             let allowed = ["Audit", "Deny", "Warn"];
             if actions.is_empty() {
-                errors.push(Error::required("spec.validationActions", "at least one validation action is required"));
+                errors.push(Error::required(
+                    "spec.validationActions",
+                    "at least one validation action is required",
+                ));
             }
             let mut seen = BTreeSet::new();
             for (i, action) in actions.iter().enumerate() {

@@ -10,8 +10,10 @@ use super::pod::warnings;
 use super::storage::claim;
 use super::workloads::{collisions, counters, selector, selector_unchanged, template};
 use crate::builtin::rules::{at_most_100_percent, is_zero, number_or_percent};
-use crate::builtin::value::{ShownAs as _, 
-    Errors, IMMUTABLE, at, carry, default, each, has, int, items, non_negative, object, one_of, set, text, inside};
+use crate::builtin::value::{
+    Errors, IMMUTABLE, ShownAs as _, at, carry, default, each, has, inside, int, items, non_negative, object,
+    one_of, set, text,
+};
 use crate::strategy::{Cx, Strategy};
 
 /// Deployments.
@@ -153,7 +155,8 @@ impl Strategy for ReplicaSets {
 /// Rules of the status of a ReplicaSet or ReplicationController.
 pub(super) fn replica_status(status: &Value) -> Errors {
     let mut errors = Vec::new();
-    let all = ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"];
+    let all =
+        ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"];
     const REPLICAS: &str = "cannot be greater than status.replicas";
     let bounded = [
         ("fullyLabeledReplicas", "replicas", REPLICAS),
@@ -282,7 +285,9 @@ impl Strategy for StatefulSets {
             set(object, "spec.updateStrategy.type", "RollingUpdate");
             default(object, "spec.updateStrategy.rollingUpdate", json!({}));
         }
-        if text(object, "spec.updateStrategy.type") == "RollingUpdate" && has(object, "spec.updateStrategy.rollingUpdate") {
+        if text(object, "spec.updateStrategy.type") == "RollingUpdate"
+            && has(object, "spec.updateStrategy.rollingUpdate")
+        {
             default(object, "spec.updateStrategy.rollingUpdate.partition", 0);
         }
         each(object, "spec.volumeClaimTemplates", |claim| {

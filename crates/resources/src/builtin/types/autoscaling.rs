@@ -4,12 +4,11 @@
 
 use homeostat_model::GroupVersion;
 use homeostat_model::field::{self, Error, child, index};
-use homeostat_model::quantity::Quantity;
 use homeostat_model::validation::path_segment_name;
 use serde_json::{Value, json};
 
 use crate::builtin::value::{
-    Errors, at, default, empty, has, int, items, non_negative, object, remove, set, text, wrong,
+    Errors, at, default, empty, has, int, items, non_negative, object, quantity, remove, set, text, wrong,
 };
 use crate::strategy::{Cx, Strategy};
 
@@ -264,7 +263,7 @@ fn metric_target(errors: &mut Errors, path: &str, target: &Value, source: &str) 
         }
     }
     for field in ["value", "averageValue"] {
-        if let Ok(q) = Quantity::from_value(at(target, field))
+        if let Some(q) = quantity(target, field)
             && q.signum() <= 0
         {
             errors.push(Error::invalid(child(path, field), q.to_string(), "must be positive"));
@@ -285,7 +284,10 @@ fn metric_target(errors: &mut Errors, path: &str, target: &Value, source: &str) 
             }
         }
         "pods" if !has(target, "averageValue") => {
-            errors.push(Error::required(child(path, "averageValue"), "must specify a positive target averageValue"));
+            errors.push(Error::required(
+                child(path, "averageValue"),
+                "must specify a positive target averageValue",
+            ));
         }
         "object" | "external" if !has(target, "value") && !has(target, "averageValue") => {
             let why = "must set either a target value for metric or a per-pod target";
@@ -322,9 +324,15 @@ fn behavior(errors: &mut Errors, path: &str, rules: &Value) {
             errors.push(Error::invalid(child(&path, "value"), n, "must be greater than zero"));
         }
         match int(policy, "periodSeconds").unwrap_or_default() {
-            n if n <= 0 => errors.push(Error::invalid(child(&path, "periodSeconds"), n, "must be greater than zero")),
+            n if n <= 0 => {
+                errors.push(Error::invalid(child(&path, "periodSeconds"), n, "must be greater than zero"))
+            }
             n if n > 1800 => {
-                errors.push(Error::invalid(child(&path, "periodSeconds"), n, "must be less than or equal to 1800"));
+                errors.push(Error::invalid(
+                    child(&path, "periodSeconds"),
+                    n,
+                    "must be less than or equal to 1800",
+                ));
             }
             _ => {}
         }

@@ -1,17 +1,18 @@
 //! Jobs and CronJobs.
 
+use homeostat_model::GroupVersion;
 use homeostat_model::field::{self, Error, child};
 use homeostat_model::validation::{self, dns1123_subdomain};
-use homeostat_model::GroupVersion;
 use serde_json::{Value, json};
 
 use super::cron;
 use super::pod::default::template as default_template;
 use super::pod::{spec as pod_spec, warnings};
 use crate::builtin::rules::{selector_error, selects};
-use crate::builtin::value::{ShownAs as _, 
-    Errors, IMMUTABLE, at, carry, default, empty, flag, has, int, items, non_negative, object, one_of,
-    required_one_of, text, inside};
+use crate::builtin::value::{
+    Errors, IMMUTABLE, ShownAs as _, at, carry, default, empty, flag, has, inside, int, items, non_negative,
+    object, one_of, required_one_of, text,
+};
 use crate::strategy::{Cx, Strategy};
 
 /// Jobs.
@@ -35,8 +36,7 @@ impl Strategy for Jobs {
         default(object, "spec.completionMode", "NonIndexed");
         default(object, "spec.suspend", false);
         default(object, "spec.manualSelector", false);
-        let replacement =
-            if has(object, "spec.podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+        let replacement = if has(object, "spec.podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
         default(object, "spec.podReplacementPolicy", replacement);
         labels_from_template(object);
     }
@@ -145,7 +145,11 @@ fn generated_selector(errors: &mut Errors, job: &Value) {
             errors.push(Error::required(path, format!("must be '{}'", want.as_str().unwrap_or_default())));
         } else if found != want && uid.as_str().is_some() {
             let path = "spec.template.metadata.labels";
-            errors.push(Error::invalid(path, labels.clone(), format!("must be '{}'", want.as_str().unwrap_or_default())));
+            errors.push(Error::invalid(
+                path,
+                labels.clone(),
+                format!("must be '{}'", want.as_str().unwrap_or_default()),
+            ));
         }
     }
     if !selects(selector, &expected) {
@@ -177,10 +181,15 @@ fn job_spec(errors: &mut Errors, path: &str, spec: &Value) {
             errors.push(Error::invalid(child(path, "parallelism"), n, why));
         }
     } else if let Some(n) = int(spec, "backoffLimitPerIndex") {
-        errors.push(Error::invalid(child(path, "backoffLimitPerIndex"), n, "requires indexed completion mode"));
+        errors.push(Error::invalid(
+            child(path, "backoffLimitPerIndex"),
+            n,
+            "requires indexed completion mode",
+        ));
     }
     if has(spec, "maxFailedIndexes") && !has(spec, "backoffLimitPerIndex") {
-        errors.push(Error::required(child(path, "backoffLimitPerIndex"), "when maxFailedIndexes is specified"));
+        errors
+            .push(Error::required(child(path, "backoffLimitPerIndex"), "when maxFailedIndexes is specified"));
     }
     let manager = text(spec, "managedBy");
     if has(spec, "managedBy") {
@@ -209,7 +218,11 @@ fn managed_by(errors: &mut Errors, path: &str, name: &str) {
         Some((domain, rest)) if !domain.is_empty() && !rest.is_empty() => {
             crate::builtin::value::wrong(errors, path, domain, validation::dns1123_subdomain_value(domain));
         }
-        _ => errors.push(Error::invalid(path, name, "must be a domain-prefixed path (such as \"acme.io/foo\")")),
+        _ => errors.push(Error::invalid(
+            path,
+            name,
+            "must be a domain-prefixed path (such as \"acme.io/foo\")",
+        )),
     }
 }
 
@@ -218,7 +231,8 @@ fn completions(errors: &mut Errors, new: &Value, old: &Value) {
     if at(new, path) == at(old, path) {
         return;
     }
-    let elastic = text(new, "spec.completionMode") == "Indexed" && at(new, path) == at(new, "spec.parallelism");
+    let elastic =
+        text(new, "spec.completionMode") == "Indexed" && at(new, path) == at(new, "spec.parallelism");
     if !elastic || !has(new, path) || !has(old, path) {
         errors.push(Error::invalid(path, at(new, path).clone(), IMMUTABLE));
     }
@@ -259,7 +273,9 @@ fn job_status(new: &Value, old: &Value) -> Errors {
         non_negative(&mut errors, status, "status", field);
     }
     let is = |object: &Value, kind: &str| {
-        items(object, "status.conditions").iter().any(|c| text(c, "type") == kind && text(c, "status") == "True")
+        items(object, "status.conditions")
+            .iter()
+            .any(|c| text(c, "type") == kind && text(c, "status") == "True")
     };
     let (complete, failed) = (is(new, "Complete"), is(new, "Failed"));
     let at_conditions = "status.conditions";
@@ -301,7 +317,9 @@ fn job_status(new: &Value, old: &Value) -> Errors {
         let why = "cannot set completionTime when there is no Complete=True condition";
         errors.push(bare("status.completionTime", why));
     }
-    if has(old, "status.completionTime") && at(old, "status.completionTime") != at(new, "status.completionTime") {
+    if has(old, "status.completionTime")
+        && at(old, "status.completionTime") != at(new, "status.completionTime")
+    {
         let time = at(status, "completionTime").clone();
         errors.push(Error::invalid("status.completionTime", time, "completionTime cannot be mutated"));
     }

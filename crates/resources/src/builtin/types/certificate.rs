@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use homeostat_model::clock;
 use homeostat_model::field::{self, Error, index};
 use homeostat_model::validation::dns1123_subdomain_value;
-use homeostat_model::clock;
 use serde_json::Value;
 
 use crate::builtin::value::{Errors, at, carry, each, has, int, items, remove, set, text, texts};
@@ -71,7 +71,8 @@ impl Strategy for SigningRequests {
             }
             if !has(condition, "lastTransitionTime") {
                 let same = items(old, "status.conditions").iter().find(|c| {
-                    text(c, "type") == text(condition, "type") && text(c, "status") == text(condition, "status")
+                    text(c, "type") == text(condition, "type")
+                        && text(c, "status") == text(condition, "status")
                 });
                 let time = same.map(|c| at(c, "lastTransitionTime").clone()).filter(|t| !t.is_null());
                 set(condition, "lastTransitionTime", time.unwrap_or_else(|| now.as_str().into()));

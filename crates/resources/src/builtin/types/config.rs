@@ -54,7 +54,7 @@ impl Strategy for ConfigMaps {
             size += value.as_str().map_or(0, decoded);
         }
         if size > MAX_BYTES {
-            errors.push(Error::too_long("", MAX_BYTES));
+            errors.push(Error::too_long("[]", MAX_BYTES));
         }
         errors
     }

@@ -95,7 +95,9 @@ fn plain_number(text: &str) -> Result<u32, String> {
     match text.parse::<i64>() {
         Ok(n) if n < 0 => Err(format!("negative number ({n}) not allowed: {text}")),
         Ok(n) => Ok(u32::try_from(n).unwrap_or(u32::MAX)),
-        Err(_) => Err(format!("failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": invalid syntax")),
+        Err(_) => {
+            Err(format!("failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": invalid syntax"))
+        }
     }
 }
 
@@ -112,7 +114,8 @@ fn go_duration(text: &str) -> bool {
         }
         rest = &rest[digits..];
         let unit = ["ns", "us", "µs", "ms", "s", "m", "h"].iter().find(|u| {
-            rest.strip_prefix(**u).is_some_and(|r| r.is_empty() || r.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+            rest.strip_prefix(**u)
+                .is_some_and(|r| r.is_empty() || r.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
         });
         match unit {
             Some(unit) => rest = &rest[unit.len()..],

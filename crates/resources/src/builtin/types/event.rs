@@ -95,7 +95,9 @@ impl Strategy for Events {
             .iter()
             .map(|label| {
                 let value = match label.split_once('.') {
-                    Some(("involvedObject" | "regarding", rest)) => text(object, &format!("{prefix}.{rest}")).to_owned(),
+                    Some(("involvedObject" | "regarding", rest)) => {
+                        text(object, &format!("{prefix}.{rest}")).to_owned()
+                    }
                     _ if matches!(*label, "source" | "reportingComponent") => component.clone(),
                     _ if *label == "reportingController" => text(object, "reportingController").to_owned(),
                     _ => text(object, label).to_owned(),
@@ -178,7 +180,9 @@ fn strict(errors: &mut Errors, event: &Value) {
     if errors.is_empty() {
         modern(errors, event, "reportingController");
     }
-    for (field, core) in [("deprecatedFirstTimestamp", "firstTimestamp"), ("deprecatedLastTimestamp", "lastTimestamp")] {
+    for (field, core) in
+        [("deprecatedFirstTimestamp", "firstTimestamp"), ("deprecatedLastTimestamp", "lastTimestamp")]
+    {
         if has(event, field) && errors.is_empty() {
             errors.push(Error::invalid(core, at(event, field).clone(), "needs to be unset"));
         }

@@ -87,18 +87,41 @@ fn amounts(errors: &mut Errors, path: &str, limit: &Value, kind: &str) {
     for name in names {
         let get = |list: &str| limit[list].get(name).and_then(|v| Quantity::from_value(v).ok());
         let (min, max, default, request) = (get("min"), get("max"), get("default"), get("defaultRequest"));
-        let mut compare = |list: &str, a: &Option<Quantity>, b: &Option<Quantity>, shown: &Option<Quantity>, what: &str| {
-            if let (Some(a), Some(b), Some(shown)) = (a, b, shown)
-                && a > b
-            {
-                errors.push(Error::invalid(key(&child(path, list), name), shown.to_string(), what.replace("{a}", &a.to_string()).replace("{b}", &b.to_string())));
-            }
-        };
+        let mut compare =
+            |list: &str, a: &Option<Quantity>, b: &Option<Quantity>, shown: &Option<Quantity>, what: &str| {
+                if let (Some(a), Some(b), Some(shown)) = (a, b, shown)
+                    && a > b
+                {
+                    errors.push(Error::invalid(
+                        key(&child(path, list), name),
+                        shown.to_string(),
+                        what.replace("{a}", &a.to_string()).replace("{b}", &b.to_string()),
+                    ));
+                }
+            };
         compare("min", &min, &max, &min, "min value {a} is greater than max value {b}");
         if request.is_some() {
-            compare("defaultRequest", &min, &request, &request, "min value {a} is greater than default request value {b}");
-            compare("defaultRequest", &request, &max, &request, "default request value {a} is greater than max value {b}");
-            compare("defaultRequest", &request, &default, &request, "default request value {a} is greater than default limit value {b}");
+            compare(
+                "defaultRequest",
+                &min,
+                &request,
+                &request,
+                "min value {a} is greater than default request value {b}",
+            );
+            compare(
+                "defaultRequest",
+                &request,
+                &max,
+                &request,
+                "default request value {a} is greater than max value {b}",
+            );
+            compare(
+                "defaultRequest",
+                &request,
+                &default,
+                &request,
+                "default request value {a} is greater than default limit value {b}",
+            );
         }
         if default.is_some() {
             compare("default", &min, &default, &min, "min value {a} is greater than default value {b}");
@@ -157,7 +180,8 @@ impl Strategy for ResourceQuotas {
 fn quota_resource(name: &str) -> bool {
     matches!(
         name,
-        "cpu" | "memory"
+        "cpu"
+            | "memory"
             | "ephemeral-storage"
             | "requests.cpu"
             | "requests.memory"
@@ -196,7 +220,12 @@ fn scopes(errors: &mut Errors, spec: &Value) {
         return;
     }
     let all = at(spec, "scopes");
-    let pods_only = |name: &str| matches!(name, "pods" | "requests.cpu" | "requests.memory" | "limits.cpu" | "limits.memory" | "cpu" | "memory");
+    let pods_only = |name: &str| {
+        matches!(
+            name,
+            "pods" | "requests.cpu" | "requests.memory" | "limits.cpu" | "limits.memory" | "cpu" | "memory"
+        )
+    };
     let computes = |scope: &str| matches!(scope, "Terminating" | "NotTerminating" | "NotBestEffort");
     for scope in &given {
         if !SCOPES.contains(scope) {
@@ -210,7 +239,11 @@ fn scopes(errors: &mut Errors, spec: &Value) {
                 _ => true,
             };
             if !fits && quota_resource(name) {
-                errors.push(Error::invalid("spec.scopes", all.clone(), "unsupported scope applied to resource"));
+                errors.push(Error::invalid(
+                    "spec.scopes",
+                    all.clone(),
+                    "unsupported scope applied to resource",
+                ));
             }
         }
     }

@@ -68,6 +68,7 @@ fn inner(id: &GroupResource) -> Box<dyn Strategy> {
             "mutatingwebhookconfigurations" => Box::new(admission::Webhooks { mutating: true }),
             _ => Box::new(admission::Webhooks { mutating: false }),
         },
+        ("apiextensions.k8s.io", _) => Box::new(crate::crd::CrdStrategy),
         ("apiregistration.k8s.io", _) => Box::new(small::ApiServices),
         ("apps", "controllerrevisions") => Box::new(apps::ControllerRevisions),
         ("apps", "daemonsets") => Box::new(apps::DaemonSets),
@@ -89,7 +90,9 @@ fn inner(id: &GroupResource) -> Box<dyn Strategy> {
         ("networking.k8s.io", "servicecidrs") => Box::new(network::ServiceCidrs),
         ("node.k8s.io", _) => Box::new(small::RuntimeClasses),
         ("policy", _) => Box::new(policy::DisruptionBudgets),
-        ("rbac.authorization.k8s.io", "clusterrolebindings") => Box::new(rbac::Bindings { namespaced: false }),
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => {
+            Box::new(rbac::Bindings { namespaced: false })
+        }
         ("rbac.authorization.k8s.io", "clusterroles") => Box::new(rbac::Roles { namespaced: false }),
         ("rbac.authorization.k8s.io", "rolebindings") => Box::new(rbac::Bindings { namespaced: true }),
         ("rbac.authorization.k8s.io", "roles") => Box::new(rbac::Roles { namespaced: true }),

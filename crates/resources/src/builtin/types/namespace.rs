@@ -1,11 +1,11 @@
 //! Namespaces.
 
-use homeostat_model::GroupVersion;
 use homeostat_model::field::{self, Error, index};
 use homeostat_model::validation::{dns1123_label, qualified_name};
+use homeostat_model::{GroupVersion, clock};
 use serde_json::{Value, json};
 
-use crate::builtin::value::{Errors, at, carry, empty, items, object, text, wrong};
+use crate::builtin::value::{Errors, at, carry, empty, items, object, set, text, wrong};
 use crate::strategy::{Cx, Strategy};
 
 /// Namespaces.
@@ -74,6 +74,12 @@ impl Strategy for Namespaces {
             errors.push(Error::invalid("status.Phase", phase, why));
         }
         errors
+    }
+
+    fn mark_deleted(&self, cx: &Cx<'_>, object: &mut Value) -> bool {
+        set(object, "metadata.deletionTimestamp", clock::seconds(cx.now));
+        set(object, "status.phase", "Terminating");
+        true
     }
 
     fn holds_deletion(&self, object: &Value) -> bool {

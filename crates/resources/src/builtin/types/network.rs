@@ -28,7 +28,12 @@ impl Strategy for Ingresses {
             }
             let secret = text(tls, "secretName");
             if !secret.is_empty() {
-                wrong(&mut errors, &format!("spec.tls[{i}].secretName"), secret, dns1123_subdomain_value(secret));
+                wrong(
+                    &mut errors,
+                    &format!("spec.tls[{i}].secretName"),
+                    secret,
+                    dns1123_subdomain_value(secret),
+                );
             }
         }
         if empty(spec, "rules") && !has(spec, "defaultBackend") {
@@ -142,7 +147,8 @@ fn backend(errors: &mut Errors, path: &str, backend: &Value) {
             } else {
                 wrong(errors, &child(path, "service.name"), name, dns1123_label(name, false));
             }
-            let (port_name_, number) = (text(service, "port.name"), int(service, "port.number").unwrap_or_default());
+            let (port_name_, number) =
+                (text(service, "port.name"), int(service, "port.number").unwrap_or_default());
             if !port_name_.is_empty() && number != 0 {
                 errors.push(Error::invalid(path, "", "cannot set both port name & port number"));
             } else if !port_name_.is_empty() {
@@ -166,7 +172,8 @@ impl Strategy for IngressClasses {
         if text(spec, "controller").len() > 250 {
             errors.push(Error::too_long("spec.controller", 250));
         }
-        if rules::required(&mut errors, spec, "spec", "controller") && !text(spec, "controller").contains('/') {
+        if rules::required(&mut errors, spec, "spec", "controller") && !text(spec, "controller").contains('/')
+        {
             let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
             errors.push(Error::invalid("spec.controller", text(spec, "controller"), why));
         }
@@ -244,7 +251,8 @@ fn policy_port(errors: &mut Errors, path: &str, item: &Value) {
     let (first, last) = (at(item, "port"), int(item, "endPort"));
     if first.is_null() {
         if last.is_some() {
-            errors.push(Error::required(child(path, "port"), "must be specified when `endPort` is specified"));
+            errors
+                .push(Error::required(child(path, "port"), "must be specified when `endPort` is specified"));
         }
         return;
     }
@@ -360,7 +368,8 @@ impl Strategy for EndpointSlices {
 
     fn spec_changed(&self, new: &Value, old: &Value) -> bool {
         let part = |o: &Value| {
-            let metadata = json!({"labels": at(o, "metadata.labels"), "annotations": at(o, "metadata.annotations")});
+            let metadata =
+                json!({"labels": at(o, "metadata.labels"), "annotations": at(o, "metadata.annotations")});
             json!([metadata, at(o, "addressType"), at(o, "endpoints"), at(o, "ports")])
         };
         part(new) != part(old)
@@ -436,7 +445,11 @@ pub(super) struct IpAddresses;
 
 impl Strategy for IpAddresses {
     fn validate_name(&self, name: &str, _prefix: bool) -> Vec<String> {
-        if rules::ip(name).is_some_and(|ip| ip.to_string() == name) { Vec::new() } else { vec![rules::IP.to_owned()] }
+        if rules::ip(name).is_some_and(|ip| ip.to_string() == name) {
+            Vec::new()
+        } else {
+            vec![rules::IP.to_owned()]
+        }
     }
 
     fn validate(&self, _cx: &Cx<'_>, new: &Value) -> Vec<field::Error> {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use homeostat_model::GroupVersion;
 use homeostat_model::field::{self, Error, index, key};
 use homeostat_model::validation::{label_value, qualified_name};
-use homeostat_model::GroupVersion;
 use serde_json::Value;
 
 use crate::builtin::rules::{self, CIDR};
-use crate::builtin::value::{ShownAs as _, 
-    Errors, at, carry, empty, entries, flag, has, items, set, text, texts, wrong,
+use crate::builtin::value::{
+    Errors, ShownAs as _, at, carry, empty, entries, flag, has, items, set, text, texts, wrong,
 };
 use crate::strategy::{Cx, Strategy};
 
@@ -71,7 +71,8 @@ impl Strategy for Nodes {
         let mut seen = BTreeSet::new();
         for (i, address) in items(new, "status.addresses").iter().enumerate() {
             if !seen.insert((text(address, "type"), text(address, "address"))) {
-                let shown = format!("{{\"Type\":{},\"Address\":{}}}", at(address, "type"), at(address, "address"));
+                let shown =
+                    format!("{{\"Type\":{},\"Address\":{}}}", at(address, "type"), at(address, "address"));
                 errors.push(Error::duplicate(index("status.addresses", i), address.clone()).shown_as(shown));
             }
         }

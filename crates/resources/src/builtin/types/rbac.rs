@@ -5,7 +5,7 @@ use homeostat_model::field::{self, Error, child, index};
 use homeostat_model::validation::{self, path_segment_name};
 use serde_json::Value;
 
-use crate::builtin::value::{ShownAs as _, Errors, at, each, empty, items, set, text, wrong};
+use crate::builtin::value::{Errors, ShownAs as _, at, each, empty, items, set, text, wrong};
 use crate::strategy::{Cx, Strategy};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -56,10 +56,16 @@ impl Roles {
             return;
         }
         if empty(rule, "apiGroups") {
-            errors.push(Error::required(child(path, "apiGroups"), "resource rules must supply at least one api group"));
+            errors.push(Error::required(
+                child(path, "apiGroups"),
+                "resource rules must supply at least one api group",
+            ));
         }
         if empty(rule, "resources") {
-            errors.push(Error::required(child(path, "resources"), "resource rules must supply at least one resource"));
+            errors.push(Error::required(
+                child(path, "resources"),
+                "resource rules must supply at least one resource",
+            ));
         }
     }
 }
@@ -118,7 +124,8 @@ impl Strategy for Bindings {
                 at(reference, "kind"),
                 at(reference, "name")
             );
-            errors.push(Error::invalid("roleRef", reference.clone(), "cannot change roleRef").shown_as(shown));
+            errors
+                .push(Error::invalid("roleRef", reference.clone(), "cannot change roleRef").shown_as(shown));
         }
         errors
     }

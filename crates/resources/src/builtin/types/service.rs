@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use homeostat_model::GroupVersion;
 use homeostat_model::field::{self, Error, child, index};
 use homeostat_model::validation::{self, dns1123_label, dns1123_subdomain_value, qualified_name};
-use homeostat_model::GroupVersion;
 use serde_json::{Value, json};
 
 use crate::builtin::rules::{self, port, port_or_name, required_label};
-use crate::builtin::value::{ShownAs as _, 
-    Errors, at, carry, default, each, empty, has, int, items, one_of, remove, required_one_of, set, text, texts,
-    wrong,
+use crate::builtin::value::{
+    Errors, ShownAs as _, at, carry, default, each, empty, has, int, items, one_of, remove, required_one_of,
+    set, text, texts, wrong,
 };
 use crate::strategy::{Cx, Strategy};
 
@@ -108,7 +108,8 @@ pub(super) fn load_balancer(errors: &mut Errors, status: &Value) {
             errors.push(Error::invalid(child(&path, "ip"), ip, rules::IP));
         }
         if ip.is_empty() && has(ingress, "ipMode") {
-            errors.push(Error::forbidden(child(&path, "ipMode"), "may not be specified when `ip` is not set"));
+            errors
+                .push(Error::forbidden(child(&path, "ipMode"), "may not be specified when `ip` is not set"));
         }
         one_of(errors, ingress, &path, "ipMode", &["Proxy", "VIP"]);
         if !host.is_empty() {
@@ -137,7 +138,9 @@ fn needs_node_port(spec: &Value) -> bool {
 fn patch_allocated(new: &mut Value, old: &Value) {
     if needs_cluster_ip(&old["spec"]) && needs_cluster_ip(&new["spec"]) {
         for field in ["clusterIP", "clusterIPs"] {
-            if empty(&new["spec"], field) && (field == "clusterIP" || text(new, "spec.clusterIP") == text(old, "spec.clusterIP")) {
+            if empty(&new["spec"], field)
+                && (field == "clusterIP" || text(new, "spec.clusterIP") == text(old, "spec.clusterIP"))
+            {
                 carry(new, old, &child("spec", field));
             }
         }
@@ -149,14 +152,15 @@ fn patch_allocated(new: &mut Value, old: &Value) {
     }
     if needs_node_port(&old["spec"]) && needs_node_port(&new["spec"]) {
         let ports: Vec<Value> = items(old, "spec.ports").to_vec();
-        let mut taken: BTreeSet<i64> = items(new, "spec.ports").iter().filter_map(|p| int(p, "nodePort")).collect();
-                each(new, "spec.ports", |port| {
+        let mut taken: BTreeSet<i64> =
+            items(new, "spec.ports").iter().filter_map(|p| int(p, "nodePort")).collect();
+        each(new, "spec.ports", |port| {
             if int(port, "nodePort").unwrap_or_default() != 0 {
                 return;
             }
-            let same = ports.iter().find(|o| {
-                at(o, "port") == at(port, "port") && at(o, "protocol") == at(port, "protocol")
-            });
+            let same = ports
+                .iter()
+                .find(|o| at(o, "port") == at(port, "port") && at(o, "protocol") == at(port, "protocol"));
             if let Some(number) = same.and_then(|o| int(o, "nodePort")).filter(|n| *n != 0)
                 && taken.insert(number)
             {
@@ -215,8 +219,9 @@ fn drop_disused(new: &mut Value, old: Option<&Value>) {
         }
     }
     if !needs_node_port(&new["spec"]) {
-        let before: Vec<Option<i64>> =
-            old.map(|o| items(o, "spec.ports").iter().map(|p| int(p, "nodePort")).collect()).unwrap_or_default();
+        let before: Vec<Option<i64>> = old
+            .map(|o| items(o, "spec.ports").iter().map(|p| int(p, "nodePort")).collect())
+            .unwrap_or_default();
         let mut i = 0;
         each(new, "spec.ports", |port| {
             if before.get(i).copied().flatten() == int(port, "nodePort") {
@@ -225,7 +230,10 @@ fn drop_disused(new: &mut Value, old: Option<&Value>) {
             i += 1;
         });
     }
-    if !matches!(&*kind, "NodePort" | "LoadBalancer") && empty(new, "spec.externalIPs") && same(new, "spec.externalTrafficPolicy") {
+    if !matches!(&*kind, "NodePort" | "LoadBalancer")
+        && empty(new, "spec.externalIPs")
+        && same(new, "spec.externalTrafficPolicy")
+    {
         remove(new, "spec.externalTrafficPolicy");
     }
     if kind != "LoadBalancer" {
@@ -250,7 +258,11 @@ fn unchanged_addresses(errors: &mut Errors, new: &Value, old: &Value) {
     let (now, before) = (texts(new, path), texts(old, path));
     if let Some(first) = before.first().filter(|f| !f.is_empty()) {
         if now.is_empty() {
-            errors.push(Error::invalid(index(path, 0), at(new, path).clone(), "primary clusterIP can not be unset"));
+            errors.push(Error::invalid(
+                index(path, 0),
+                at(new, path).clone(),
+                "primary clusterIP can not be unset",
+            ));
         } else if now[0] != *first {
             errors.push(Error::invalid(index(path, 0), at(new, path).clone(), "may not change once set"));
         }

@@ -1,8 +1,8 @@
 //! Types of a few rules each: Leases, PriorityClasses, RuntimeClasses, APIServices, flow control.
 
+use homeostat_model::GroupVersion;
 use homeostat_model::field::{self, Error, child, index};
 use homeostat_model::validation::{self, dns1123_label_value, dns1123_subdomain_value};
-use homeostat_model::GroupVersion;
 use serde_json::{Value, json};
 
 use crate::builtin::rules;
@@ -109,22 +109,34 @@ impl Strategy for ApiServices {
     fn prepare_create(&self, cx: &Cx<'_>, new: &mut Value) {
         if !has(new, "spec.service") {
             let now = homeostat_model::clock::seconds(cx.now);
-            set(new, "status.conditions", json!([{
-                "type": "Available", "status": "True", "reason": "Local", "lastTransitionTime": now,
-                "message": "Local APIServices are always available",
-            }]));
+            set(
+                new,
+                "status.conditions",
+                json!([{
+                    "type": "Available", "status": "True", "reason": "Local", "lastTransitionTime": now,
+                    "message": "Local APIServices are always available",
+                }]),
+            );
         }
     }
 
     fn validate(&self, _cx: &Cx<'_>, new: &Value) -> Vec<field::Error> {
         let mut errors = Vec::new();
-        let (name, group, version) = (text(new, "metadata.name"), text(new, "spec.group"), text(new, "spec.version"));
+        let (name, group, version) =
+            (text(new, "metadata.name"), text(new, "spec.group"), text(new, "spec.version"));
         let wanted = format!("{version}.{group}");
         if name != wanted {
-            errors.push(Error::invalid("metadata.name", name, format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"")));
+            errors.push(Error::invalid(
+                "metadata.name",
+                name,
+                format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\""),
+            ));
         }
         if group.is_empty() && version != "v1" {
-            errors.push(Error::required("spec.group", "only v1 may have an empty group and it better be legacy kube"));
+            errors.push(Error::required(
+                "spec.group",
+                "only v1 may have an empty group and it better be legacy kube",
+            ));
         }
         if !group.is_empty() {
             wrong(&mut errors, "spec.group", group, dns1123_subdomain_value(group));
@@ -141,7 +153,11 @@ impl Strategy for ApiServices {
         if service.is_null() {
             if !empty(new, "spec.caBundle") {
                 let shown = format!("{} bytes", text(new, "spec.caBundle").len());
-                errors.push(Error::invalid("spec.caBundle", shown, "local APIServices may not have a caBundle"));
+                errors.push(Error::invalid(
+                    "spec.caBundle",
+                    shown,
+                    "local APIServices may not have a caBundle",
+                ));
             }
         } else {
             for field in ["namespace", "name"] {
@@ -186,7 +202,8 @@ fn flow_schema(errors: &mut Errors, spec: &Value) {
     for (i, rule) in items(spec, "rules").iter().enumerate() {
         let path = index("spec.rules", i);
         if empty(rule, "subjects") {
-            errors.push(Error::required(child(&path, "subjects"), "subjects must contain at least one value"));
+            errors
+                .push(Error::required(child(&path, "subjects"), "subjects must contain at least one value"));
         }
         if empty(rule, "resourceRules") && empty(rule, "nonResourceRules") {
             let why = "at least one of resourceRules and nonResourceRules has to be non-empty";

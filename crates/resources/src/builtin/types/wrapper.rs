@@ -25,6 +25,11 @@ impl BuiltIn {
     }
 }
 
+/// Subresources whose body is the object and that may change only a part of it, as `status` does.
+fn side_door(cx: &Cx<'_>) -> bool {
+    matches!(cx.subresource, "approval" | "ephemeralcontainers" | "finalize" | "resize")
+}
+
 impl Strategy for BuiltIn {
     fn default(&self, gv: &GroupVersion, object: &mut Value) {
         let known = self.definitions.iter().find(|(known, _)| known == gv);
@@ -52,6 +57,9 @@ impl Strategy for BuiltIn {
     }
 
     fn prepare_update(&self, cx: &Cx<'_>, new: &mut Value, old: &Value) {
+        if side_door(cx) {
+            return self.prepare_status(cx, new, old);
+        }
         if self.facts.status != Status::None {
             carry(new, old, "status");
         }
@@ -82,6 +90,9 @@ impl Strategy for BuiltIn {
     }
 
     fn validate_update(&self, cx: &Cx<'_>, new: &Value, old: &Value) -> Vec<field::Error> {
+        if side_door(cx) {
+            return self.validate_status(cx, new, old);
+        }
         self.inner.validate_update(cx, new, old)
     }
 

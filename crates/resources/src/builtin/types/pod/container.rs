@@ -84,9 +84,11 @@ pub(super) fn ephemeral_containers(errors: &mut Errors, path: &str, spec: &Value
         if !target.is_empty() && !targets.contains(target) {
             errors.push(Error::not_found(child(&path, "targetContainerName"), target));
         }
-        for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe", "ports", "resizePolicy"] {
+        for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe", "ports", "resizePolicy"]
+        {
             if !empty(container, field) {
-                errors.push(Error::forbidden(child(&path, field), "cannot be set for an Ephemeral Container"));
+                errors
+                    .push(Error::forbidden(child(&path, field), "cannot be set for an Ephemeral Container"));
             }
         }
         if !empty(container, "resources") {
@@ -102,7 +104,11 @@ fn common(errors: &mut Errors, path: &str, container: &Value, pod: &Pod<'_>) {
     if image.is_empty() {
         errors.push(Error::required(child(path, "image"), ""));
     } else if image.trim() != image {
-        errors.push(Error::invalid(child(path, "image"), image, "must not have leading or trailing whitespace"));
+        errors.push(Error::invalid(
+            child(path, "image"),
+            image,
+            "must not have leading or trailing whitespace",
+        ));
     }
     one_of(errors, container, path, "terminationMessagePolicy", &["FallbackToLogsOnError", "File"]);
     ports(errors, path, container, pod);
@@ -147,7 +153,12 @@ fn ports(errors: &mut Errors, path: &str, container: &Value, pod: &Pod<'_>) {
     }
 }
 
-fn host_ports<'a>(errors: &mut Errors, path: &str, container: &'a Value, seen: &mut BTreeSet<(i64, &'a str, &'a str)>) {
+fn host_ports<'a>(
+    errors: &mut Errors,
+    path: &str,
+    container: &'a Value,
+    seen: &mut BTreeSet<(i64, &'a str, &'a str)>,
+) {
     for (i, item) in items(container, "ports").iter().enumerate() {
         let Some(host) = int(item, "hostPort").filter(|p| *p != 0) else { continue };
         let (ip, protocol) = (text(item, "hostIP"), text(item, "protocol"));
@@ -193,7 +204,13 @@ fn environment(errors: &mut Errors, path: &str, env: &Value) {
     let sources = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
     let given = sources.iter().filter(|s| has(source, s)).count();
     if has(source, "fieldRef") {
-        field_ref(errors, &child(&path, "fieldRef"), at(source, "fieldRef"), &FIELD_PATHS, &["labels", "annotations"]);
+        field_ref(
+            errors,
+            &child(&path, "fieldRef"),
+            at(source, "fieldRef"),
+            &FIELD_PATHS,
+            &["labels", "annotations"],
+        );
     }
     if has(source, "resourceFieldRef") {
         resource_field_ref(errors, &child(&path, "resourceFieldRef"), at(source, "resourceFieldRef"));
@@ -236,7 +253,10 @@ pub(super) fn field_ref(errors: &mut Errors, path: &str, reference: &Value, allo
     }
     let known = allowed.contains(&wanted)
         || FIELD_PATHS.contains(&wanted)
-        || matches!(wanted, "metadata.labels" | "metadata.annotations" | "spec.restartPolicy" | "spec.schedulerName");
+        || matches!(
+            wanted,
+            "metadata.labels" | "metadata.annotations" | "spec.restartPolicy" | "spec.schedulerName"
+        );
     if !known {
         let why = format!("error converting fieldPath: field label not supported: {wanted}");
         errors.push(Error::invalid(path, wanted, why));
@@ -310,7 +330,9 @@ fn mounts(errors: &mut Errors, path: &str, container: &Value, pod: &Pod<'_>) {
             errors.push(Error::invalid(child(&path, "subPathExpr"), text(mount, "subPathExpr"), why));
         }
         one_of(errors, mount, &path, "mountPropagation", &["Bidirectional", "HostToContainer", "None"]);
-        if text(mount, "mountPropagation") == "Bidirectional" && !flag(container, "securityContext.privileged") {
+        if text(mount, "mountPropagation") == "Bidirectional"
+            && !flag(container, "securityContext.privileged")
+        {
             let why = "Bidirectional mount propagation is available only to privileged containers";
             errors.push(Error::forbidden(child(&path, "mountPropagation"), why));
         }
@@ -337,7 +359,11 @@ pub(super) fn descending_path(errors: &mut Errors, path: &str, value: &str) {
 fn security(errors: &mut Errors, path: &str, context: &Value) {
     for field in ["runAsUser", "runAsGroup"] {
         if let Some(id) = int(context, field).filter(|id| !(0..=i64::from(i32::MAX)).contains(id)) {
-            errors.push(Error::invalid(child(path, field), id, "must be between 0 and 2147483647, inclusive"));
+            errors.push(Error::invalid(
+                child(path, field),
+                id,
+                "must be between 0 and 2147483647, inclusive",
+            ));
         }
     }
     one_of(errors, context, path, "procMount", &["Default", "Unmasked"]);
@@ -372,7 +398,11 @@ pub(super) fn profile(errors: &mut Errors, path: &str, profile: &Value) {
         "RuntimeDefault" | "Unconfined" => {
             if has(profile, "localhostProfile") {
                 let why = "can only be set when profile type is Localhost";
-                errors.push(Error::invalid(child(path, "localhostProfile"), at(profile, "localhostProfile").clone(), why));
+                errors.push(Error::invalid(
+                    child(path, "localhostProfile"),
+                    at(profile, "localhostProfile").clone(),
+                    why,
+                ));
             }
         }
         _ => one_of(errors, profile, path, "type", &["Localhost", "RuntimeDefault", "Unconfined"]),
@@ -390,7 +420,9 @@ fn handler(errors: &mut Errors, path: &str, handler: &Value) {
         }
         let action = at(handler, kind);
         match *kind {
-            "exec" if items(action, "command").is_empty() => errors.push(Error::required(child(&path, "command"), "")),
+            "exec" if items(action, "command").is_empty() => {
+                errors.push(Error::required(child(&path, "command"), ""))
+            }
             "httpGet" => {
                 rules::required(errors, action, &path, "path");
                 port_or_name(errors, &child(&path, "port"), at(action, "port"));

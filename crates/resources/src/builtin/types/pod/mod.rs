@@ -87,11 +87,13 @@ impl Strategy for Pods {
                     let name = text(gone, "name");
                     match kept {
                         None => {
-                            let why = format!("existing ephemeral containers \"{name}\" may not be removed\n");
+                            let why =
+                                format!("existing ephemeral containers \"{name}\" may not be removed\n");
                             errors.push(field::Error::forbidden(path, why));
                         }
                         Some(kept) if kept != gone => {
-                            let why = format!("existing ephemeral containers \"{name}\" may not be changed\n");
+                            let why =
+                                format!("existing ephemeral containers \"{name}\" may not be changed\n");
                             errors.push(field::Error::forbidden(path, why));
                         }
                         Some(_) => {}
@@ -120,7 +122,11 @@ impl Strategy for Pods {
 
     fn selectable(&self, object: &Value) -> Vec<(&'static str, String)> {
         let ip = text(object, "status.podIP");
-        let ip = if ip.is_empty() { items(object, "status.podIPs").first().map_or("", |i| text(i, "ip")) } else { ip };
+        let ip = if ip.is_empty() {
+            items(object, "status.podIPs").first().map_or("", |i| text(i, "ip"))
+        } else {
+            ip
+        };
         SELECTABLE
             .iter()
             .map(|label| {
@@ -162,14 +168,17 @@ pub(crate) fn warnings(path: &str, spec: &Value) -> Vec<String> {
             "beta.kubernetes.io/instance-type" => "node.kubernetes.io/instance-type",
             _ => continue,
         };
-        warnings.push(format!("{path}.nodeSelector[{key}]: deprecated since v1.14; use \"{successor}\" instead"));
+        warnings
+            .push(format!("{path}.nodeSelector[{key}]: deprecated since v1.14; use \"{successor}\" instead"));
     }
     for list in ["initContainers", "containers"] {
         for (i, container) in items(spec, list).iter().enumerate() {
             for kind in ["limits", "requests"] {
                 let amounts = container["resources"][kind].as_object();
                 for (name, value) in amounts.into_iter().flatten() {
-                    if matches!(&**name, "memory" | "ephemeral-storage") && value.as_str().is_some_and(|v| v.ends_with('m')) {
+                    if matches!(&**name, "memory" | "ephemeral-storage")
+                        && value.as_str().is_some_and(|v| v.ends_with('m'))
+                    {
                         let shown = value.as_str().unwrap_or_default();
                         warnings.push(format!(
                             "{path}.{list}[{i}].resources.{kind}[{name}]: fractional byte value \"{shown}\" is invalid, must be an integer"

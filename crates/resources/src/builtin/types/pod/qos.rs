@@ -16,9 +16,7 @@ fn amounts(of: &Value, path: &str) -> Amounts {
 /// `Guaranteed`, `Burstable` or `BestEffort`, from processor and memory only.
 pub(crate) fn class(spec: &Value) -> &'static str {
     let counted = |list: Amounts| -> Amounts {
-        list.into_iter()
-            .filter(|(k, q)| matches!(&**k, "cpu" | "memory") && q.signum() > 0)
-            .collect()
+        list.into_iter().filter(|(k, q)| matches!(&**k, "cpu" | "memory") && q.signum() > 0).collect()
     };
     let (mut requests, mut limits) = (Amounts::new(), Amounts::new());
     let mut guaranteed = true;
@@ -91,7 +89,8 @@ mod tests {
 
     #[test]
     fn classes() {
-        let container = |limits: Value, requests: Value| json!({"resources": {"limits": limits, "requests": requests}});
+        let container =
+            |limits: Value, requests: Value| json!({"resources": {"limits": limits, "requests": requests}});
         let both = json!({"cpu": "1", "memory": "1Gi"});
         for (containers, want) in [
             (vec![container(json!({}), json!({}))], "BestEffort"),

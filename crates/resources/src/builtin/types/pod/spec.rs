@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use homeostat_model::field::{Error, child, index};
-use homeostat_model::validation::{self, dns1123_label_value, dns1123_subdomain_value, label_value, qualified_name};
+use homeostat_model::validation::{
+    self, dns1123_label_value, dns1123_subdomain_value, label_value, qualified_name,
+};
 use serde_json::Value;
 
 use super::container::{self, Pod, profile};
@@ -68,7 +70,9 @@ pub(crate) fn spec(errors: &mut Errors, path: &str, spec: &Value) {
             wrong(errors, &child(path, field), value, rule(value));
         }
     }
-    if let Some(deadline) = int(spec, "activeDeadlineSeconds").filter(|d| !(1..=i64::from(i32::MAX)).contains(d)) {
+    if let Some(deadline) =
+        int(spec, "activeDeadlineSeconds").filter(|d| !(1..=i64::from(i32::MAX)).contains(d))
+    {
         let why = "must be between 1 and 2147483647, inclusive";
         errors.push(Error::invalid(child(path, "activeDeadlineSeconds"), deadline, why));
     }
@@ -88,7 +92,11 @@ fn security(errors: &mut Errors, path: &str, spec: &Value) {
     let (context, path) = (at(spec, "securityContext"), child(path, "securityContext"));
     for field in ["fsGroup", "runAsUser", "runAsGroup"] {
         if let Some(id) = int(context, field).filter(|id| !(0..=i64::from(i32::MAX)).contains(id)) {
-            errors.push(Error::invalid(child(&path, field), id, "must be between 0 and 2147483647, inclusive"));
+            errors.push(Error::invalid(
+                child(&path, field),
+                id,
+                "must be between 0 and 2147483647, inclusive",
+            ));
         }
     }
     one_of(errors, context, &path, "fsGroupChangePolicy", &["Always", "OnRootMismatch"]);
@@ -114,11 +122,13 @@ fn security(errors: &mut Errors, path: &str, spec: &Value) {
 pub(super) fn tolerations(errors: &mut Errors, path: &str, list: &[Value]) {
     for (i, toleration) in list.iter().enumerate() {
         let path = index(path, i);
-        let (key, operator, effect) = (text(toleration, "key"), text(toleration, "operator"), text(toleration, "effect"));
+        let (key, operator, effect) =
+            (text(toleration, "key"), text(toleration, "operator"), text(toleration, "effect"));
         if !key.is_empty() {
             wrong(errors, &child(&path, "key"), key, qualified_name(key));
         } else if operator != "Exists" {
-            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            let why =
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.push(Error::invalid(child(&path, "operator"), operator, why));
         }
         if has(toleration, "tolerationSeconds") && effect != "NoExecute" {
@@ -204,7 +214,10 @@ fn spread(errors: &mut Errors, path: &str, spec: &Value) {
             errors.push(Error::not_supported(child(&path, "whenUnsatisfiable"), when, &allowed));
         }
         if !seen.insert((key, when)) {
-            errors.push(Error::duplicate(child(&path, "{topologyKey, whenUnsatisfiable}"), format!("{{{key}, {when}}}")));
+            errors.push(Error::duplicate(
+                child(&path, "{topologyKey, whenUnsatisfiable}"),
+                format!("{{{key}, {when}}}"),
+            ));
         }
         if let Some(domains) = int(constraint, "minDomains") {
             if domains <= 0 {
@@ -287,7 +300,9 @@ fn node_term(errors: &mut Errors, path: &str, term: &Value) {
                 errors.push(Error::required(child(&path, "values"), why));
             }
             "Gt" | "Lt" => {}
-            other => errors.push(Error::invalid(child(&path, "operator"), other, "not a valid selector operator")),
+            other => {
+                errors.push(Error::invalid(child(&path, "operator"), other, "not a valid selector operator"))
+            }
         }
         let key = text(requirement, "key");
         wrong(errors, &child(&path, "key"), key, qualified_name(key));
@@ -324,4 +339,3 @@ fn pod_term(errors: &mut Errors, path: &str, term: &Value) {
     }
     wrong(errors, &child(path, "topologyKey"), key, qualified_name(key));
 }
-

@@ -12,7 +12,10 @@ pub(super) fn pod(errors: &mut Errors, new: &Value, old: &Value) {
     for list in ["containers", "initContainers"] {
         if items(&new["spec"], list).len() != items(&old["spec"], list).len() {
             let what = if list == "containers" { "containers" } else { "initContainers" };
-            let why = format!("pod updates may not add or remove {}", if what == "containers" { what } else { "containers" });
+            let why = format!(
+                "pod updates may not add or remove {}",
+                if what == "containers" { what } else { "containers" }
+            );
             errors.push(Error::forbidden(child("spec", what), why));
             return;
         }
@@ -102,7 +105,11 @@ fn deadline(errors: &mut Errors, new: &Value, old: &Value) {
             errors.push(Error::invalid(path, n, "must be less than or equal to previous value"));
         }
         (None, Some(_)) => {
-            errors.push(Error::invalid(path, Value::Null, "must not update from a positive integer to nil value"));
+            errors.push(Error::invalid(
+                path,
+                Value::Null,
+                "must not update from a positive integer to nil value",
+            ));
         }
         _ => {}
     }

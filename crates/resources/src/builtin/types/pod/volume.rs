@@ -80,12 +80,19 @@ fn one(errors: &mut Errors, path: &str, kind: &str, source: &Value) {
         "emptyDir" => {
             let limit = at(source, "sizeLimit");
             if Quantity::from_value(limit).is_ok_and(|q| q.signum() < 0) {
-                errors.push(Error::forbidden(child(path, "sizeLimit"), "SizeLimit field must be a valid resource quantity"));
+                errors.push(Error::forbidden(
+                    child(path, "sizeLimit"),
+                    "SizeLimit field must be a valid resource quantity",
+                ));
             }
         }
         "hostPath" => {
             if text(source, "path").split('/').any(|p| p == "..") {
-                errors.push(Error::invalid(child(path, "path"), text(source, "path"), "must not contain '..'"));
+                errors.push(Error::invalid(
+                    child(path, "path"),
+                    text(source, "path"),
+                    "must not contain '..'",
+                ));
             }
             let kinds = [
                 "",

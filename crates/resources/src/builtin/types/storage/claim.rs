@@ -1,19 +1,20 @@
 //! PersistentVolumeClaims, and the claim templates of StatefulSets and ephemeral volumes.
 
+use homeostat_model::GroupVersion;
 use homeostat_model::field::{self, Error, child};
 use homeostat_model::quantity::Quantity;
 use homeostat_model::validation::{self, dns1123_subdomain_value};
-use homeostat_model::GroupVersion;
 use serde_json::Value;
 
 use crate::builtin::types::pod::update::difference;
 use crate::builtin::value::{
-    Errors, IMMUTABLE, at, carry, default, empty, has, one_of, set, text, texts, wrong,
+    Errors, IMMUTABLE, at, carry, default, empty, has, one_of, quantity, set, text, texts, wrong,
 };
 use crate::strategy::{Cx, Strategy};
 
 /// Ways in which a volume may be mounted, as error texts list them.
-pub(super) const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+pub(super) const ACCESS_MODES: [&str; 4] =
+    ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// PersistentVolumeClaims.
 pub(in crate::builtin::types) struct Claims;
@@ -38,7 +39,11 @@ impl Strategy for Claims {
     fn validate_status(&self, _cx: &Cx<'_>, new: &Value, _old: &Value) -> Vec<field::Error> {
         let mut errors = Vec::new();
         if empty(new, "spec.resources") {
-            errors.push(Error::invalid("spec.resources", Value::Null, "is required for persistentVolumeClaim"));
+            errors.push(Error::invalid(
+                "spec.resources",
+                Value::Null,
+                "is required for persistentVolumeClaim",
+            ));
         }
         for (name, value) in crate::builtin::value::entries(new, "status.capacity") {
             let path = field::key("status.capacity", name);
@@ -95,7 +100,9 @@ pub(in crate::builtin::types) fn spec(errors: &mut Errors, path: &str, spec: &Va
     let storage = at(spec, "resources.requests.storage");
     match Quantity::from_value(storage) {
         _ if storage.is_null() => errors.push(Error::required(at_storage, "")),
-        Ok(q) if q.signum() <= 0 => errors.push(Error::invalid(at_storage, q.to_string(), "must be greater than zero")),
+        Ok(q) if q.signum() <= 0 => {
+            errors.push(Error::invalid(at_storage, q.to_string(), "must be greater than zero"))
+        }
         _ => {}
     }
     let class = text(spec, "storageClassName");
@@ -113,8 +120,15 @@ pub(in crate::builtin::types) fn spec(errors: &mut Errors, path: &str, spec: &Va
                 errors.push(Error::required(child(&path, part), ""));
             }
         }
-        if text(value, "apiGroup").is_empty() && text(value, "kind") != "PersistentVolumeClaim" && has(value, "kind") {
-            errors.push(Error::invalid(&*path, text(value, "kind"), "must be 'PersistentVolumeClaim' when referencing the default apiGroup"));
+        if text(value, "apiGroup").is_empty()
+            && text(value, "kind") != "PersistentVolumeClaim"
+            && has(value, "kind")
+        {
+            errors.push(Error::invalid(
+                &*path,
+                text(value, "kind"),
+                "must be 'PersistentVolumeClaim' when referencing the default apiGroup",
+            ));
         }
     }
 }
@@ -146,14 +160,17 @@ fn update(errors: &mut Errors, new: &Value, old: &Value) {
         );
         errors.push(Error::forbidden("spec", why));
     }
-    let size = |object: &Value, path: &str| Quantity::from_value(at(object, path)).ok();
-    let (now, was) = (size(new, "spec.resources.requests.storage"), size(old, "spec.resources.requests.storage"));
+    let size = quantity;
+    let (now, was) =
+        (size(new, "spec.resources.requests.storage"), size(old, "spec.resources.requests.storage"));
     if let (Some(now), Some(was)) = (now, was)
         && now < was
     {
         let path = "spec.resources.requests.storage";
         match size(old, "status.capacity.storage") {
-            Some(real) if now <= real => errors.push(Error::forbidden(path, "field can not be less than status.capacity")),
+            Some(real) if now <= real => {
+                errors.push(Error::forbidden(path, "field can not be less than status.capacity"))
+            }
             _ => {}
         }
     }

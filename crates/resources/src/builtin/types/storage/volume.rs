@@ -1,9 +1,9 @@
 //! PersistentVolumes.
 
+use homeostat_model::clock;
 use homeostat_model::field::{self, Error};
 use homeostat_model::quantity::Quantity;
 use homeostat_model::validation::dns1123_subdomain_value;
-use homeostat_model::clock;
 use serde_json::{Value, json};
 
 use super::claim::ACCESS_MODES;
@@ -73,7 +73,13 @@ impl Strategy for Volumes {
         capacity(&mut errors, spec);
         let policy = text(spec, "persistentVolumeReclaimPolicy");
         if !policy.is_empty() {
-            one_of(&mut errors, spec, "spec", "persistentVolumeReclaimPolicy", &["Delete", "Recycle", "Retain"]);
+            one_of(
+                &mut errors,
+                spec,
+                "spec",
+                "persistentVolumeReclaimPolicy",
+                &["Delete", "Recycle", "Retain"],
+            );
         }
         if has(spec, "nodeAffinity.required") {
             node_selector(&mut errors, "spec.nodeAffinity.required", at(spec, "nodeAffinity.required"));
