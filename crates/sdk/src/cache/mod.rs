@@ -114,8 +114,13 @@ impl<K: Watched> Default for Cache<K> {
 impl<K: Watched> Cache<K> {
     /// An empty cache that nothing feeds yet. [`Caches`] makes fed ones.
     pub fn new() -> Self {
+        Self::with(false)
+    }
+
+    /// `selective`: not all objects of the kind will be here.
+    fn with(selective: bool) -> Self {
         Self(Arc::new(Inner {
-            state: RwLock::new(State::new()),
+            state: RwLock::new(State::new(selective)),
             subscribers: RwLock::default(),
             synced: watch::Sender::new(false),
         }))

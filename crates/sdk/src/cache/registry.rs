@@ -109,7 +109,7 @@ impl Caches {
         if let Some(cache) = found {
             return cache;
         }
-        let cache = Cache::<K>::new();
+        let cache = Cache::<K>::with(*selection != Selection::all());
         let synced = cache.clone();
         entries.push(Entry {
             r#type: TypeId::of::<K>(),

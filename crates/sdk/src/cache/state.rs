@@ -32,40 +32,45 @@ pub(super) struct State<K> {
     /// Own writes that the watch hasn't delivered. `true`: written while the list in progress was, so that it says
     /// nothing about them.
     unconfirmed: BTreeMap<Key, bool>,
-    /// Incarnations known to be deleted, of which older events, or answers to own writes, may still arrive.
-    dead: Dead,
+    /// Incarnations that are gone, of which older events, or answers to own writes, may still arrive.
+    gone: Gone,
+    /// Only some objects of the kind are here: one that leaves the selection is told as deleted, and may come back.
+    selective: bool,
 }
 
-/// Uids that never come back, the latest [`Dead::LIMIT`] of them.
+/// Uids that are gone, the latest [`Gone::LIMIT`] of them, with the version up to which nothing of them counts.
 #[derive(Default)]
-struct Dead {
-    uids: BTreeSet<String>,
+struct Gone {
+    upto: BTreeMap<String, u64>,
     order: VecDeque<String>,
 }
 
-impl Dead {
+impl Gone {
     /// More deletions than could happen between a request and its answer.
     const LIMIT: usize = 4096;
+    /// A deleted uid never comes back.
+    const FOR_EVER: u64 = u64::MAX;
 
-    fn add(&mut self, uid: Option<&String>) {
+    fn add(&mut self, uid: Option<&String>, upto: u64) {
         let Some(uid) = uid else { return };
-        if self.uids.insert(uid.clone()) {
+        if self.upto.insert(uid.clone(), upto).is_none() {
             self.order.push_back(uid.clone());
             if self.order.len() > Self::LIMIT
                 && let Some(oldest) = self.order.pop_front()
             {
-                self.uids.remove(&oldest);
+                self.upto.remove(&oldest);
             }
         }
     }
 
     fn has<K: Watched>(&self, object: &K) -> bool {
-        object.meta().uid.as_ref().is_some_and(|uid| self.uids.contains(uid))
+        let upto = object.meta().uid.as_ref().and_then(|uid| self.upto.get(uid));
+        upto.is_some_and(|upto| revision(object.meta()).map_or(*upto == Self::FOR_EVER, |v| v <= *upto))
     }
 }
 
 impl<K: Watched> State<K> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(selective: bool) -> Self {
         let owners: Extract<K> =
             Arc::new(|o| o.meta().owner_references.iter().flatten().map(|r| r.uid.clone()).collect());
         Self {
@@ -73,7 +78,8 @@ impl<K: Watched> State<K> {
             indexes: vec![IndexState { extract: owners, values: BTreeMap::new() }],
             listing: None,
             unconfirmed: BTreeMap::new(),
-            dead: Dead::default(),
+            gone: Gone::default(),
+            selective,
         }
     }
 
@@ -128,7 +134,7 @@ impl<K: Watched> State<K> {
 
     fn apply(&mut self, object: K) -> Option<Change<K>> {
         let key = Key::of(&object);
-        if self.dead.has(&object) {
+        if self.gone.has(&object) {
             return None;
         }
         if let Some(has) = self.objects.get(&key) {
@@ -147,7 +153,8 @@ impl<K: Watched> State<K> {
 
     pub(super) fn delete(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
         let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
-        self.dead.add(meta.uid.as_ref());
+        let upto = self.upto(meta);
+        self.gone.add(meta.uid.as_ref(), upto);
         let has = self.objects.get(&key)?;
         // A later incarnation that this process made: the event is about the one before.
         if has.meta().uid != meta.uid && revision(has.meta()) > revision(meta) {
@@ -155,6 +162,11 @@ impl<K: Watched> State<K> {
         }
         self.unconfirmed.remove(&key);
         self.take(&key, false)
+    }
+
+    /// What of an object that is no longer told of doesn't count.
+    fn upto(&self, meta: &ObjectMeta) -> u64 {
+        if self.selective { revision(meta).unwrap_or(0) } else { Gone::FOR_EVER }
     }
 
     /// There is an object of this key, but nobody can read it. Whoever was content with what it was is left so.
@@ -174,12 +186,15 @@ impl<K: Watched> State<K> {
                 doubtful.push(key);
             } else {
                 self.unconfirmed.remove(&key);
-                self.dead.add(self.objects.get(&key).and_then(|o| o.meta().uid.clone()).as_ref());
+                if let Some(has) = self.objects.get(&key) {
+                    let upto = self.upto(has.meta());
+                    self.gone.add(has.meta().uid.as_ref(), upto);
+                }
                 changes.extend(self.take(&key, true));
             }
         }
         for (key, object) in list {
-            if self.dead.has(&*object) {
+            if self.gone.has(&*object) {
                 continue;
             }
             if self.objects.get(&key).is_none_or(|has| newer(&**has, &*object) == Newer::Yes) {
@@ -193,7 +208,7 @@ impl<K: Watched> State<K> {
     pub(super) fn wrote(&mut self, mut object: K) -> Option<Change<K>> {
         slim(&mut object);
         let key = Key::of(&object);
-        if self.dead.has(&object) {
+        if self.gone.has(&object) {
             return None;
         }
         if self.objects.get(&key).is_some_and(|has| newer(&**has, &object) != Newer::Yes) {
@@ -208,7 +223,7 @@ impl<K: Watched> State<K> {
         if uid.is_some_and(|uid| has.as_deref() != Some(uid)) {
             return None;
         }
-        self.dead.add(has.as_ref());
+        self.gone.add(has.as_ref(), Gone::FOR_EVER);
         self.unconfirmed.remove(key);
         self.take(key, false)
     }

@@ -34,7 +34,10 @@ enum Do {
 }
 
 fn check(steps: &[Do], expect: Option<u64>, doubtful: bool) {
-    let mut state = State::<ConfigMap>::new();
+    check_in(State::new(false), steps, expect, doubtful);
+}
+
+fn check_in(mut state: State<ConfigMap>, steps: &[Do], expect: Option<u64>, doubtful: bool) {
     let mut doubts = Vec::new();
     for step in steps {
         match step {
@@ -87,6 +90,14 @@ fn what_is_dead_stays_dead() {
     check(&[Do::Apply("u", 1), Do::Deleted("u"), Do::Apply("u", 2)], None, false);
     check(&[Do::Apply("u", 1), Do::Init, Do::Deleted("u"), Do::Listed(&[("u", 1)])], None, false);
     check(&[Do::Apply("u", 1), Do::Init, Do::Listed(&[]), Do::Wrote("u", 2)], None, false);
+}
+
+#[test]
+fn what_leaves_a_selection_may_come_back() {
+    let check = |steps: &[Do], expect| check_in(State::new(true), steps, expect, false);
+    check(&[Do::Apply("u", 1), Do::Delete("u", 3), Do::Apply("u", 4)], Some(4));
+    check(&[Do::Apply("u", 1), Do::Delete("u", 3), Do::Wrote("u", 2)], None);
+    check(&[Do::Apply("u", 1), Do::Init, Do::Listed(&[]), Do::Apply("u", 4)], Some(4));
 }
 
 #[test]
@@ -160,7 +171,7 @@ proptest! {
     /// Whatever happens, an index says what going through all objects would.
     #[test]
     fn indexes_follow_objects(steps in proptest::collection::vec((0..4u8, 0..5u8, 0..3u8, 0..4u8), 0..120)) {
-        let mut state = State::<ConfigMap>::new();
+        let mut state = State::<ConfigMap>::new(false);
         let mut version = 0;
         for (what, name, owner, uid) in steps {
             version += 1;
