@@ -25,7 +25,7 @@ use crate::dependencies::{Dependencies, Reads};
 use crate::error::{Error, Result};
 use crate::event::{Event, Recorder};
 use crate::key::Key;
-use crate::kinds::{Has, InOwns, Sees, Writes};
+use crate::kinds::{Has, Sees, Writes};
 use crate::object::Object;
 use crate::operator::Operator;
 use crate::watches::{Handles, View};
@@ -412,10 +412,6 @@ impl<O: Operator> Context<O> {
         self.shared.recorder.record(object.object_ref(&()), event).await;
     }
 }
-
-/// Owned and found in the operator's `Owns`: the bound of helper functions that apply.
-pub trait Owns<T, I>: Writes<T, InOwns<I>> {}
-impl<O: Writes<T, InOwns<I>>, T, I> Owns<T, I> for O {}
 
 /// Whether `has` has everything that `wants` has. Lists must be as long.
 fn covers(has: &Value, wants: &Value) -> bool {

@@ -20,6 +20,11 @@ use crate::operator::Operator;
 pub struct Edits<T>(PhantomData<T>);
 
 /// A member that stands for `T`.
+#[diagnostic::on_unimplemented(
+    message = "`{T}` is not among the kinds that this operator owns",
+    label = "it is no `{Self}`",
+    note = "add `{T}` to `type Owns` to create and own it; what is in `type Reads` can only be read"
+)]
 #[doc(hidden)]
 pub trait Stands<T> {}
 impl<T: Object> Stands<T> for T {}
@@ -37,11 +42,12 @@ pub trait Visitor {
     fn kind<T: Object>(&mut self, edits: bool);
 }
 
-/// The set has `T`, at place `I`.
+/// The set has `T`, at place `I`. Also the bound of helper functions over several operators:
+/// `where O::Owns: Has<Pod, I>`.
 #[diagnostic::on_unimplemented(
-    message = "`{T}` is not declared by this operator",
+    message = "`{T}` is not among the kinds that this operator owns",
     label = "not among the kinds `{Self}`",
-    note = "add `{T}` to `type Owns` to create and own it; kinds in `type Reads` can be read only"
+    note = "add `{T}` to `type Owns` to create and own it; what is in `type Reads` can only be read"
 )]
 pub trait Has<T, I> {}
 
@@ -147,6 +153,14 @@ impl<T: Object> Place for Edits<T> {
         visitor.kind::<T>(true);
     }
 }
+
+/// Nobody's kind. With it a set of one kind has two candidates, so the compiler doesn't take the one for the only
+/// possible and report another kind as a mismatch of types.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Nobodys {}
+impl<A> Has<Nobodys, Nobodys> for (A,) {}
+impl<A> HasEdits<Nobodys, Nobodys> for (A,) {}
 
 tuple!();
 tuple!(0 A);

@@ -13,7 +13,7 @@
 //!     type Reads = ();
 //!
 //!     async fn reconcile(&self, _: &ServiceAccount, cx: &Context<Self>) -> Result<Next> {
-//!         cx.apply(Service::default()).await?; // `Service` is not declared by this operator
+//!         cx.apply(Service::default()).await?; // `Service` is not among the kinds that this operator owns
 //!         Ok(Next::done())
 //!     }
 //! }
@@ -102,11 +102,11 @@ mod write;
 
 pub use apply::{sparse, strip_nulls};
 pub use cache::{Cache, Caches, Change, Index, Selection};
-pub use context::{Context, Owns};
+pub use context::Context;
 pub use error::{Error, Result};
 pub use event::{Event, Recorder};
 pub use key::Key;
-pub use kinds::{At, Edits, Has, HasEdits, InOwns, InReads, Itself, Kinds, Sees, Visitor, Writes};
+pub use kinds::{Edits, Has, InOwns, Kinds, Sees, Visitor, Writes};
 pub use manager::{Health, Manager, TaskContext, Unfinished};
 pub use metrics::Snapshot;
 pub use object::{Object, Watched, display_kind};
