@@ -5,14 +5,21 @@
 //! Invariant: a reconcile that finds everything as it should be writes nothing.
 
 mod common;
+mod replicaset;
 mod statefulset;
 
 use std::collections::BTreeSet;
 
 use homeostat_sdk::Manager;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::ReplicationController;
 
 /// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
-pub const NAMES: &[(&str, &str)] = &[("statefulset-controller", "statefulset")];
+pub const NAMES: &[(&str, &str)] = &[
+    ("replicaset-controller", "replicaset"),
+    ("replicationcontroller-controller", "replicationcontroller"),
+    ("statefulset-controller", "statefulset"),
+];
 
 /// What controllers have to be told.
 #[derive(Clone, Debug, Default)]
@@ -23,14 +30,18 @@ pub struct Config {
 
 /// Adds the controllers with these names to a manager.
 pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Config) {
-    let _ = config;
-    for (name, _) in NAMES {
-        if !names.contains(name) {
-            continue;
-        }
-        match *name {
-            "statefulset-controller" => drop(manager.add(statefulset::StatefulSets::default())),
-            _ => {}
-        }
+    for name in NAMES.iter().map(|(name, _)| *name).filter(|name| names.contains(name)) {
+        add_one(manager, name, config);
     }
+}
+
+fn add_one(manager: &mut Manager, name: &str, _config: &Config) {
+    match name {
+        "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
+        "replicationcontroller-controller" => {
+            manager.add(replicaset::Replicas::<ReplicationController>::default())
+        }
+        "statefulset-controller" => manager.add(statefulset::StatefulSets::default()),
+        _ => manager,
+    };
 }

@@ -6,6 +6,7 @@ pub(crate) mod claim;
 pub(crate) mod condition;
 pub(crate) mod hash;
 pub(crate) mod history;
+pub(crate) mod pod_control;
 pub(crate) mod pods;
 pub(crate) mod scaled;
 pub(crate) mod template;
