@@ -147,6 +147,72 @@ async fn close_ends_all_workers() {
     assert_eq!(q.next().await, None);
 }
 
+/// Real threads: however they meet, a key is with one worker, and its last change is seen.
+#[test]
+fn threads_never_share_a_key_nor_miss_a_change() {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+
+    #[derive(Default)]
+    struct Cell {
+        taken: AtomicBool,
+        changed: AtomicU32,
+        seen: AtomicU32,
+    }
+    const KEYS: u32 = 8;
+    const CHANGES: u32 = 20_000;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
+    runtime.block_on(async {
+        let q = Arc::new(queue());
+        let cells: Arc<Vec<Cell>> = Arc::new((0..KEYS).map(|_| Cell::default()).collect());
+        let workers: Vec<_> = (0..4)
+            .map(|_| {
+                let (q, cells) = (q.clone(), cells.clone());
+                tokio::spawn(async move {
+                    while let Some(key) = q.next().await {
+                        let cell = &cells[key as usize];
+                        assert!(!cell.taken.swap(true, SeqCst), "{key} has two workers");
+                        let seen = cell.changed.load(SeqCst);
+                        tokio::task::yield_now().await;
+                        cell.seen.store(seen, SeqCst);
+                        cell.taken.store(false, SeqCst);
+                        let outcome = if seen % 7 == 0 { Outcome::After(MS) } else { Outcome::Done };
+                        q.finish(&key, outcome);
+                    }
+                })
+            })
+            .collect();
+        let changers: Vec<_> = (0..2)
+            .map(|half| {
+                let (q, cells) = (q.clone(), cells.clone());
+                tokio::spawn(async move {
+                    for i in 0..CHANGES {
+                        let key = (i * 2 + half) % KEYS;
+                        cells[key as usize].changed.fetch_add(1, SeqCst);
+                        q.add(key, Priority::Normal);
+                        if i % 64 == 0 {
+                            tokio::task::yield_now().await;
+                        }
+                    }
+                })
+            })
+            .collect();
+        for changer in changers {
+            changer.await.unwrap();
+        }
+        let all_seen = async {
+            while cells.iter().any(|c| c.seen.load(SeqCst) != c.changed.load(SeqCst)) {
+                tokio::time::sleep(MS).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), all_seen).await.expect("every change is seen");
+        q.close();
+        for worker in workers {
+            worker.await.unwrap();
+        }
+    });
+}
+
 /// What is done to a queue, with any of a few keys.
 #[derive(Clone, Debug)]
 enum Step {
