@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use homeostat_model::GroupVersion;
+use homeostat_resources::openapi::Documents;
 use homeostat_resources::{Origin, Resource, Version};
 use tokio_util::sync::CancellationToken;
 
@@ -74,6 +75,7 @@ pub(crate) struct Table {
     groups: BTreeMap<String, bool>,
     /// Documents about this table, made when first asked for.
     documents: Mutex<BTreeMap<String, Arc<Document>>>,
+    openapi: Documents,
 }
 
 /// A document about what is served, with its tag.
@@ -93,7 +95,8 @@ fn path_key(group: &str, version: &str, plural: &str) -> String {
 }
 
 impl Table {
-    fn build(built_in: &[Arc<Resource>], custom: BTreeMap<String, Served>) -> Self {
+    /// `openapi` are the documents of the table before this one.
+    fn build(built_in: &[Arc<Resource>], custom: BTreeMap<String, Served>, openapi: &Documents) -> Self {
         let mut table = Self { custom, ..Self::default() };
         let forever = CancellationToken::new();
         for resource in built_in {
@@ -102,6 +105,7 @@ impl Table {
         for served in table.custom.clone().values() {
             table.add(served);
         }
+        table.openapi = openapi.changed(&table.all);
         table
     }
 
@@ -150,6 +154,11 @@ impl Table {
         Some(document)
     }
 
+    /// OpenAPI documents of this table.
+    pub(crate) fn openapi(&self) -> &Documents {
+        &self.openapi
+    }
+
     /// Whether something built in is served under this group and version.
     pub(crate) fn built_in_group(&self, group: &str, version: &str) -> bool {
         self.groups.get(&format!("{group}/{version}")).copied().unwrap_or(false)
@@ -170,7 +179,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// A registry of built-in resources.
     pub(crate) fn new(built_in: Vec<Arc<Resource>>) -> Self {
-        let table = ArcSwap::from_pointee(Table::build(&built_in, BTreeMap::new()));
+        let table = ArcSwap::from_pointee(Table::build(&built_in, BTreeMap::new(), &Documents::default()));
         Self { built_in, table }
     }
 
@@ -190,7 +199,7 @@ impl Registry {
             }
             None => custom.remove(crd),
         };
-        self.table.store(Arc::new(Table::build(&self.built_in, custom)));
+        self.table.store(Arc::new(Table::build(&self.built_in, custom, &old.openapi)));
         if let Some(served) = before {
             served.changed.cancel();
         }

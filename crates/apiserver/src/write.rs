@@ -16,7 +16,7 @@ use homeostat_resources::Cx;
 use homeostat_schema::Schema;
 use homeostat_schema::fields::FieldSet;
 use homeostat_schema::managed::{self, ManagerCx};
-use homeostat_store::{CommitError, Draft, Expect, Key, Op, Record, Write};
+use homeostat_store::{CommitError, Draft, Event, Expect, Key, Op, Record, Write};
 use serde_json::Value;
 
 use crate::admission::{self, Operation, Subject};
@@ -49,6 +49,8 @@ pub(crate) struct Writing<'a> {
 pub(crate) enum Outcome {
     /// Committed, or found to change nothing.
     Stored(Arc<Record<Meta>>),
+    /// Deleted: the object as it was last, at the version of the deletion.
+    Gone(Arc<Event<Meta>>),
     /// Not stored: a dry run, or an object whose last finalizer went. In the target's version.
     Shown(Value),
 }
@@ -58,6 +60,7 @@ impl Outcome {
     pub(crate) fn value(&self, target: &Target) -> Value {
         match self {
             Self::Stored(record) => read::value(record, target),
+            Self::Gone(event) => read::decode(event.bytes(), epoch(event), target),
             Self::Shown(v) => v.clone(),
         }
     }
@@ -66,9 +69,17 @@ impl Outcome {
     pub(crate) fn bytes(&self, target: &Target) -> Bytes {
         match self {
             Self::Stored(record) => read::bytes(record, target),
+            Self::Gone(event) if target.is_storage() && epoch(event) == target.resource.epoch => {
+                event.last.clone().unwrap_or_default()
+            }
+            Self::Gone(_) => object::to_bytes(&self.value(target)),
             Self::Shown(v) => object::to_bytes(v),
         }
     }
+}
+
+fn epoch(event: &Event<Meta>) -> u64 {
+    event.prev.as_ref().map_or(0, |r| r.meta.epoch)
 }
 
 /// What an attempt to change an object proposes.
@@ -170,6 +181,13 @@ impl<'a> Writing<'a> {
         {
             o.remove("status");
         }
+        object::edit_meta(&mut object, |m| {
+            for key in
+                ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+            {
+                m.remove(key);
+            }
+        });
         if !applied {
             let empty = self.empty();
             self.track(&empty, &mut object);
@@ -274,9 +292,6 @@ impl<'a> Writing<'a> {
         let now = clock::seconds(self.now());
         let uid = self.server.config.entropy.uid();
         object::edit_meta(object, |m| {
-            for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-                m.remove(key);
-            }
             m.insert("creationTimestamp".into(), now.into());
             m.insert("uid".into(), uid.into());
         });
@@ -306,18 +321,51 @@ impl<'a> Writing<'a> {
         let cx = self.cx();
         errors.extend(strategy.validate(&cx, object));
         warnings.extend(strategy.warnings(&cx, object, None));
+        warnings.extend(self.finalizer_warnings(object, None));
         self.refuse(object, &errors)?;
         self.warnings.extend(warnings);
         Ok(())
     }
 
-    /// Custom resources may come with another kind; only validation looks at it.
+    /// Custom resources may come with another kind or version; only validation looks at it.
     fn kind_errors(&self, object: &Value) -> Vec<field::Error> {
-        let (kind, wanted) = (object["kind"].as_str().unwrap_or_default(), &*self.target.resource.kind);
-        if kind == wanted || self.target.built_in() {
+        let mut errors = Vec::new();
+        if self.target.built_in() {
+            return errors;
+        }
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        let wanted = &*self.target.resource.kind;
+        if text("kind") != wanted {
+            errors.push(field::Error::invalid("kind", text("kind"), format!("must be {wanted}")));
+        }
+        let wanted = self.target.gv().to_string();
+        if text("apiVersion") != wanted {
+            errors.push(field::Error::invalid("apiVersion", text("apiVersion"), format!("must be {wanted}")));
+        }
+        errors
+    }
+
+    /// Finalizers of custom resources should be qualified.
+    fn finalizer_warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        if self.target.built_in() {
             return Vec::new();
         }
-        vec![field::Error::invalid("kind", kind, format!("must be {wanted}"))]
+        let before = old.map(object::finalizers).unwrap_or_default();
+        let mut added: Vec<&str> =
+            object::finalizers(new).into_iter().filter(|f| !before.contains(f)).collect();
+        added.sort_unstable();
+        added.dedup();
+        added
+            .into_iter()
+            .filter(|f| !f.contains('/') && !matches!(*f, "kubernetes" | "orphan" | "foregroundDeletion"))
+            .map(|f| {
+                format!(
+                    "metadata.finalizers: {}: prefer a domain-qualified finalizer name to avoid accidental conflicts \
+                     with other finalizer writers",
+                    field::quote(f)
+                )
+            })
+            .collect()
     }
 
     fn refuse(&self, object: &Value, errors: &[field::Error]) -> Result<()> {
@@ -375,6 +423,9 @@ impl<'a> Writing<'a> {
         self.demand_version(&mut new, &live, &name)?;
         self.place(&mut new)?;
         self.merge_owners(&mut new);
+        if !applied {
+            self.track(&live, &mut new);
+        }
         self.carry_over(&mut new, &live);
         let cx_subresource = self.subresource;
         let strategy = resource.strategy.clone();
@@ -389,9 +440,6 @@ impl<'a> Writing<'a> {
                 copy_key(&mut new, &live, "status");
             }
             strategy.prepare_update(&self.cx(), &mut new, &live);
-        }
-        if !applied {
-            self.track(&live, &mut new);
         }
         let subject = self.subject(Operation::Update, &name);
         admission::mutate(self, &mut self.subject(Operation::Update, &name), &mut new, Some(&live)).await?;
@@ -442,7 +490,7 @@ impl<'a> Writing<'a> {
     async fn release(&self, record: &Arc<Record<Meta>>, new: Value) -> Result<Step> {
         if !self.dry_run {
             match self.remove(record).await {
-                Ok(()) => {}
+                Ok(_) => {}
                 Err(CommitError::Changed(_)) => return Ok(Step::Again),
                 Err(CommitError::Missing) => {}
                 Err(e) => return Err(commit_status(&e)),
@@ -493,11 +541,13 @@ impl<'a> Writing<'a> {
         let Some(old) = live.get("metadata").and_then(Value::as_object) else { return };
         object::edit_meta(new, |m| {
             m.remove("selfLink");
-            for key in ["uid", "creationTimestamp"] {
-                let absent = m.get(key).is_none_or(|v| v.is_null() || v == "");
-                if absent && let Some(v) = old.get(key) {
-                    m.insert(key.into(), v.clone());
-                }
+            if m.get("uid").is_none_or(|v| v.is_null() || v == "")
+                && let Some(v) = old.get("uid")
+            {
+                m.insert("uid".into(), v.clone());
+            }
+            if let Some(v) = old.get("creationTimestamp") {
+                m.insert("creationTimestamp".into(), v.clone());
             }
             for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
                 if let Some(v) = old.get(key) {
@@ -515,12 +565,15 @@ impl<'a> Writing<'a> {
         let strategy = &self.target.resource.strategy;
         let built_in = self.target.built_in();
         let mut errors = self.kind_errors(new);
-        errors.extend(validation::object_meta_update(
-            &new["metadata"],
-            &live["metadata"],
-            "metadata",
-            built_in,
-        ));
+        // The reference checks metadata before the type's own rules and again among them.
+        for _ in 0..2 {
+            errors.extend(validation::object_meta_update(
+                &new["metadata"],
+                &live["metadata"],
+                "metadata",
+                built_in,
+            ));
+        }
         let mut warnings = Vec::new();
         if !built_in {
             let report = self.target.version().schema.report(new, Some(live));
@@ -533,6 +586,7 @@ impl<'a> Writing<'a> {
             _ => strategy.validate_update(&cx, new, live),
         });
         warnings.extend(strategy.warnings(&cx, new, Some(live)));
+        warnings.extend(self.finalizer_warnings(new, Some(live)));
         self.refuse(new, &errors)?;
         self.warnings.extend(warnings);
         Ok(())
@@ -554,15 +608,30 @@ impl<'a> Writing<'a> {
     pub(crate) async fn remove(
         &self,
         record: &Arc<Record<Meta>>,
-    ) -> std::result::Result<(), CommitError<Meta>> {
-        let last = read::stored(record, self.target);
-        let (draft, _) = draft(&self.target.storage(), last);
+    ) -> std::result::Result<Arc<Event<Meta>>, CommitError<Meta>> {
+        let mut last = read::stored(record, self.target);
+        object::unset_meta(&mut last, "resourceVersion");
+        let target = self.target.storage();
+        let (draft, _) = draft(&target, last);
         let write = Write {
             key: record.key.clone(),
             expect: Expect::Revision(record.revision),
             op: Op::Delete(draft),
         };
-        self.server.config.store.commit(write).await.map(|_| ())
+        self.server.config.store.commit(write).await
+    }
+}
+
+/// 400 unless the object has the name that the path says.
+pub(crate) fn check_name(object: &Value, name: &str) -> Result<()> {
+    match object::name(object) {
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        given if given != name => Err(Status::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
     }
 }
 

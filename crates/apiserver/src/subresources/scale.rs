@@ -52,7 +52,7 @@ pub(crate) async fn serve(
         let key = object::store_name(&call.info.namespace, &name);
         let record = server.config.store.get(&target.resource.collection, &key);
         let record = record.ok_or_else(|| Status::not_found(&target.resource.id, &name))?;
-        return show(target, &paths, &read::value(&record, target)).map(Answer::value);
+        return answer(target, &paths, &read::value(&record, target));
     }
     let content = call.header(header::CONTENT_TYPE).map(str::to_owned);
     let patch = call.info.verb == "patch";
@@ -113,7 +113,14 @@ pub(crate) async fn serve(
     };
     let tries = if patch { 5 } else { usize::MAX };
     let outcome = w.update(&name, tries, &mut attempt).await?;
-    show(target, &paths, &outcome.value(target)).map(Answer::value)
+    answer(target, &paths, &outcome.value(target))
+}
+
+/// Clients see no managers of a Scale.
+fn answer(target: &Target, paths: &ScalePaths, value: &Value) -> Result<Answer> {
+    let mut scale = show(target, paths, value)?;
+    object::unset_meta(&mut scale, "managedFields");
+    Ok(Answer::value(scale))
 }
 
 /// Where the new Scale comes from.

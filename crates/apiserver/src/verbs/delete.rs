@@ -339,7 +339,8 @@ async fn step(
         return Ok(Some(Deleted { outcome: Outcome::Shown(live), gone: true }));
     }
     match w.remove(record).await {
-        Ok(()) | Err(CommitError::Missing) => {
+        Ok(event) => Ok(Some(Deleted { outcome: Outcome::Gone(event), gone: true })),
+        Err(CommitError::Missing) => {
             Ok(Some(Deleted { outcome: Outcome::Stored(record.clone()), gone: true }))
         }
         Err(CommitError::Changed(_)) => Ok(None),

@@ -21,7 +21,7 @@ use crate::options::{FieldValidation, WriteKind, WriteOptions};
 use crate::registry::Target;
 use crate::respond::Answer;
 use crate::server::{Call, Server};
-use crate::write::{Outcome, Proposal, Writing};
+use crate::write::{Outcome, Proposal, Writing, check_name};
 
 /// Attempts against others who write the same object, as the reference has it.
 const ATTEMPTS: usize = 5;
@@ -75,6 +75,7 @@ pub(crate) async fn patch(
         let mut attempt = |live: &Value, warnings: &mut Vec<String>| {
             let patched = change.apply(target, live)?;
             let patched = settle(target, patched, &change.duplicates, validation, name, warnings)?;
+            check_name(&patched, name)?;
             Ok(Proposal { object: patched, applied: false, uid: None })
         };
         (w.update(name, ATTEMPTS, &mut attempt).await?, StatusCode::OK)
@@ -133,7 +134,18 @@ pub(crate) fn settle(
         let e = field::Error::invalid("patch", Value::Null, why);
         Status::invalid(&kind, name, &[e])
     };
-    let unknown = decode::types(target, &mut object).map_err(&refuse)?;
+    let mut unknown = Vec::new();
+    if !target.built_in() && object["apiVersion"].as_str() != Some(&target.gv().to_string()) {
+        // The schema of another version: there is none by which to know its fields. Validation refuses it.
+        if let Some(map) = object.as_object_mut() {
+            unknown.extend(
+                map.keys().filter(|k| !matches!(k.as_str(), "apiVersion" | "kind" | "metadata")).cloned(),
+            );
+            map.retain(|k, _| matches!(k.as_str(), "apiVersion" | "kind" | "metadata"));
+        }
+    } else {
+        unknown = decode::types(target, &mut object).map_err(&refuse)?;
+    }
     let mut strict = duplicates.to_vec();
     strict.extend(unknown.iter().map(|p| format!("unknown field \"{p}\"")));
     match validation {
@@ -174,16 +186,8 @@ async fn apply(
         let mut warnings = Vec::new();
         let empty = w.empty();
         let applied = w.managing(|cx| managed::apply(&empty, &config, cx, force))?;
-        let mut applied = settle(target, applied, &[], validation, name, &mut warnings)?;
-        match object::name(&applied) {
-            "" => object::set_meta(&mut applied, "name", name),
-            given if given != name => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({given}) does not match the name on the URL ({name})"
-                )));
-            }
-            _ => {}
-        }
+        check_name(&config, name)?;
+        let applied = settle(target, applied, &[], validation, name, &mut warnings)?;
         w.warnings.extend(warnings);
         match w.create(applied, true).await {
             Err(s) if s.code == 409 && s.reason == "AlreadyExists" => {}
@@ -199,6 +203,7 @@ async fn apply(
         }
         object::set_meta(&mut base, "resourceVersion", object::resource_version(live));
         let applied = helper.managing(|cx| managed::apply(&base, &config, cx, force))?;
+        check_name(&config, name)?;
         let applied = settle(target, applied, &[], validation, name, warnings)?;
         Ok(Proposal { object: applied, applied: true, uid: None })
     };

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use homeostat_model::Status;
 use homeostat_model::status::Result;
 use http::StatusCode;
 
@@ -14,7 +13,7 @@ use crate::options::{WriteKind, WriteOptions};
 use crate::registry::Target;
 use crate::respond::Answer;
 use crate::server::{Call, Server};
-use crate::write::Proposal;
+use crate::write::{Proposal, check_name};
 
 /// Answers an update; `subresource` is empty or `status` (or another that holds the whole object).
 pub(crate) async fn update(
@@ -29,17 +28,9 @@ pub(crate) async fn update(
     let options = WriteOptions::parse(&call.query, WriteKind::Update)?;
     let mut w = writing(server, target, call, subresource, &options);
     let table = server.registry.table();
-    let mut new = decode::object(&table, target, &bytes, input, options.field_validation, &mut w.warnings)?;
+    let new = decode::object(&table, target, &bytes, input, options.field_validation, &mut w.warnings)?;
     let name = &call.info.path_name;
-    match object::name(&new) {
-        "" => object::set_meta(&mut new, "name", name.as_str()),
-        given if given != name => {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({name})"
-            )));
-        }
-        _ => {}
-    }
+    check_name(&new, name)?;
     let mut code = StatusCode::OK;
     let may_create = subresource.is_empty() && target.resource.strategy.create_on_update();
     let outcome = if may_create && w.live(name).is_none() {
