@@ -120,7 +120,8 @@ fn builtin_hash() -> &'static str {
     &HASH
 }
 
-/// All documents of one set of definitions.
+/// All documents of one set of definitions; by default of none.
+#[derive(Default)]
 pub struct Documents {
     slots: BTreeMap<String, Arc<Slot>>,
     index: OnceLock<Arc<Document>>,
@@ -131,16 +132,7 @@ pub struct Documents {
 impl Documents {
     /// Documents of `resources`, each built when first asked for.
     pub fn new(resources: &[Arc<Resource>]) -> Self {
-        Self::empty().changed(resources)
-    }
-
-    fn empty() -> Self {
-        Self {
-            slots: BTreeMap::new(),
-            index: OnceLock::new(),
-            v2: OnceLock::new(),
-            v2_proto: OnceLock::new(),
-        }
+        Self::default().changed(resources)
     }
 
     /// Documents of a changed set of definitions. What was built of groups and versions whose resources are the
@@ -154,7 +146,7 @@ impl Documents {
                 slot.2.push(r.clone());
             }
         }
-        let mut new = Self::empty();
+        let mut new = Self::default();
         for (path, (group, version, resources)) in by_path {
             let slot = match self.slots.get(&path) {
                 Some(slot) if slot.is(&resources) => slot.clone(),
