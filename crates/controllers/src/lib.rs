@@ -5,6 +5,7 @@
 //! Invariant: a reconcile that finds everything as it should be writes nothing.
 
 mod common;
+mod deployment;
 mod replicaset;
 mod statefulset;
 
@@ -16,6 +17,7 @@ use k8s_openapi::api::core::v1::ReplicationController;
 
 /// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
 pub const NAMES: &[(&str, &str)] = &[
+    ("deployment-controller", "deployment"),
     ("replicaset-controller", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller"),
     ("statefulset-controller", "statefulset"),
@@ -37,6 +39,7 @@ pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Confi
 
 fn add_one(manager: &mut Manager, name: &str, _config: &Config) {
     match name {
+        "deployment-controller" => manager.add(deployment::Deployments::default()),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
         "replicationcontroller-controller" => {
             manager.add(replicaset::Replicas::<ReplicationController>::default())
