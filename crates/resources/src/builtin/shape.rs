@@ -244,3 +244,69 @@ fn time(text: &mut String, length: usize, print: fn(clock::Timestamp) -> String)
         *text = print(t);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(definition: &str, from: Value, want: Value) {
+        let mut object = from.clone();
+        normalize(definition, &mut object);
+        assert_eq!(object, want, "{from}");
+        normalize(definition, &mut object);
+        assert_eq!(object, want, "{from}, twice");
+    }
+
+    #[test]
+    fn objects_come_out_as_go_writes_them() {
+        let container = "io.k8s.api.core.v1.Container";
+        let bare = json!({
+            "name": "a", "resources": {}, "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+        });
+        check(container, json!({"name": "a", "image": "", "args": [], "env": null, "tty": false}), bare);
+        let requirements = "io.k8s.api.core.v1.ResourceRequirements";
+        check(
+            requirements,
+            json!({"limits": {"cpu": "1000m", "memory": "1024Mi", "x/y": 2}}),
+            json!({"limits": {"cpu": "1", "memory": "1Gi", "x/y": "2"}}),
+        );
+        let lease = "io.k8s.api.coordination.v1.LeaseSpec";
+        check(
+            lease,
+            json!({"holderIdentity": "", "leaseTransitions": 0, "renewTime": "2024-05-01T12:00:10.500000+02:00"}),
+            json!({"holderIdentity": "", "leaseTransitions": 0, "renewTime": "2024-05-01T10:00:10.500000Z"}),
+        );
+        check(
+            "io.k8s.api.rbac.v1.Role",
+            json!({"metadata": {"labels": {}}}),
+            json!({"metadata": {}, "rules": null}),
+        );
+        check(
+            "io.k8s.api.core.v1.ConfigMap",
+            json!({"data": {"a": null, "b": ""}, "metadata": {"name": "x"}}),
+            json!({"data": {"a": "", "b": ""}, "metadata": {"name": "x"}}),
+        );
+        check(
+            "io.k8s.api.core.v1.Probe",
+            json!({"httpGet": {"port": 80}, "periodSeconds": 0}),
+            json!({
+                "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 1,
+                "successThreshold": 1, "failureThreshold": 3,
+            }),
+        );
+    }
+
+    #[test]
+    fn every_mark_names_a_field() {
+        for (name, marks) in &SHAPES.marks {
+            let at = SHAPES.names.get(name).unwrap_or_else(|| panic!("{name} is no definition"));
+            let fields = &SHAPES.shape(*at).fields;
+            for field in marks.always.iter().chain(&marks.keep) {
+                assert!(fields.iter().any(|f| *f.name == **field), "{name} has no field {field}");
+            }
+        }
+    }
+}

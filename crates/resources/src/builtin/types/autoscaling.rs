@@ -338,3 +338,29 @@ fn behavior(errors: &mut Errors, path: &str, rules: &Value) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_version_1_cannot_say_survives_in_annotations() {
+        let cpu = json!({"type": "Resource", "resource": {
+            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50},
+        }});
+        let pods = json!({"type": "Pods", "pods": {
+            "metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "10"},
+        }});
+        let v2 = json!({
+            "apiVersion": "autoscaling/v2", "metadata": {"name": "x"},
+            "spec": {"maxReplicas": 3, "metrics": [cpu, pods], "behavior": {"scaleUp": {"selectPolicy": "Max"}}},
+            "status": {"desiredReplicas": 1, "currentMetrics": null, "currentReplicas": 1},
+        });
+        let mut object = v2.clone();
+        Autoscalers.convert(&mut object, &GroupVersion::new("autoscaling", "v1"));
+        assert_eq!(object["spec"], json!({"maxReplicas": 3, "targetCPUUtilizationPercentage": 50}));
+        assert!(object["metadata"]["annotations"][METRICS].as_str().unwrap().contains("rps"));
+        Autoscalers.convert(&mut object, &GroupVersion::new("autoscaling", "v2"));
+        assert_eq!(object, v2);
+    }
+}

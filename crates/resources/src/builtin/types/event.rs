@@ -217,3 +217,48 @@ fn modern(errors: &mut Errors, event: &Value, controller: &str) {
         errors.push(Error::invalid("message", "", "can have at most 1024 characters"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn one_event_reads_as_either_group_has_it() {
+        let core = json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "n"},
+            "involvedObject": {"kind": "Pod", "name": "p", "namespace": "n"}, "reason": "Started", "message": "up",
+            "type": "Normal", "count": 3, "source": {"component": "kubelet"}, "eventTime": null,
+            "firstTimestamp": "2026-01-02T03:04:05Z", "lastTimestamp": "2026-01-02T03:04:06Z",
+            "reportingComponent": "", "reportingInstance": "",
+        });
+        let mut other = core.clone();
+        let new_api = Events { new_api: true };
+        new_api.convert(&mut other, &GroupVersion::new("events.k8s.io", "v1"));
+        assert_eq!(
+            other,
+            json!({
+                "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e", "namespace": "n"},
+                "regarding": {"kind": "Pod", "name": "p", "namespace": "n"}, "reason": "Started", "note": "up",
+                "type": "Normal", "deprecatedCount": 3, "deprecatedSource": {"component": "kubelet"},
+                "eventTime": null, "deprecatedFirstTimestamp": "2026-01-02T03:04:05Z",
+                "deprecatedLastTimestamp": "2026-01-02T03:04:06Z",
+            })
+        );
+        let selected = new_api.selectable(&other);
+        assert!(selected.contains(&("regarding.name", "p".to_owned())), "{selected:?}");
+        new_api.convert(&mut other, &GroupVersion::new("", "v1"));
+        assert_eq!(other, core);
+    }
+
+    #[test]
+    fn an_event_is_about_something_in_its_namespace() {
+        for (namespace, about, good) in
+            [("n", "n", true), ("n", "m", false), ("n", "", false), ("default", "", true)]
+        {
+            let event = json!({"metadata": {"namespace": namespace}, "involvedObject": {"namespace": about}});
+            assert_eq!(Events { new_api: false }.legacy(&event).is_empty(), good, "{namespace} {about}");
+        }
+    }
+}

@@ -193,9 +193,7 @@ fn normalize_cluster_ips(new: &mut Value, old: Option<&Value>) {
             if one.is_empty() && !before.is_empty() && same_list {
                 // Cleared by a client that doesn't know the list.
                 remove(new, "spec.clusterIPs");
-            } else if one != before && same_list {
-                set(new, "spec.clusterIPs", vec![one]);
-            } else if !one.is_empty() && list.is_empty() {
+            } else if (one != before && same_list) || (!one.is_empty() && list.is_empty()) {
                 set(new, "spec.clusterIPs", vec![one]);
             }
         }
@@ -420,5 +418,43 @@ impl Strategy for Endpoints {
             }
         }
         errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn updated(old: &Value, new: Value) -> Value {
+        let entropy = homeostat_model::Entropy::seeded(1);
+        let cx = Cx {
+            now: "2026-01-02T03:04:05Z".parse().unwrap(),
+            entropy: &entropy,
+            user: "u",
+            groups: &[],
+            subresource: "",
+        };
+        let mut new = new;
+        Services.prepare_update(&cx, &mut new, old);
+        new
+    }
+
+    #[test]
+    fn what_the_server_allotted_stays() {
+        let port = |node: i64| json!({"port": 80, "protocol": "TCP", "targetPort": 80, "nodePort": node});
+        let old = json!({"spec": {
+            "type": "NodePort", "clusterIP": "10.96.0.5", "clusterIPs": ["10.96.0.5"], "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack", "externalTrafficPolicy": "Cluster", "ports": [port(30080)],
+        }});
+        let bare = json!({"port": 80, "protocol": "TCP", "targetPort": 80});
+        let new = updated(&old, json!({"spec": {"type": "NodePort", "ports": [bare]}}));
+        assert_eq!(new["spec"]["clusterIPs"], json!(["10.96.0.5"]));
+        assert_eq!(new["spec"]["ports"], json!([port(30080)]));
+
+        let mut back = old.clone();
+        back["spec"]["type"] = "ClusterIP".into();
+        let new = updated(&old, back);
+        assert_eq!(new["spec"]["ports"], json!([bare]));
+        assert_eq!(new["spec"]["externalTrafficPolicy"], Value::Null);
     }
 }

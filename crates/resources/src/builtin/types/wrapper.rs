@@ -145,7 +145,7 @@ impl Strategy for BuiltIn {
     }
 
     fn row(&self, object: &Value, now: Timestamp) -> Option<Vec<Value>> {
-        self.row.map(|row| row(object, now))
+        self.row.map_or_else(|| self.inner.row(object, now), |row| Some(row(object, now)))
     }
 
     fn selectable(&self, object: &Value) -> Vec<(&'static str, String)> {
