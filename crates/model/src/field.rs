@@ -142,7 +142,7 @@ impl Error {
     /// The text without the path, as a cause carries it.
     pub fn body(&self) -> String {
         let mut out = self.kind.text().to_owned();
-        if self.kind.shows_value() {
+        if self.kind.shows_value() && self.value.get(OMITTED).is_none() {
             out.push_str(": ");
             out.push_str(&show(&self.value));
         }
@@ -163,6 +163,14 @@ impl fmt::Display for Error {
 /// The one key of a value made by [`verbatim`]; no JSON object that a client sends can be mistaken for it, since
 /// the API's field names hold no NUL.
 const VERBATIM: &str = "\0verbatim";
+
+/// The one key of [`omitted`].
+const OMITTED: &str = "\0omitted";
+
+/// A value that isn't printed, although the kind of error prints values: rules in CEL don't repeat whole objects.
+pub fn omitted() -> Value {
+    serde_json::json!({ OMITTED: null })
+}
 
 /// A value that prints as `text`: for structures that Go prints with their internal names and order of fields.
 pub fn verbatim(text: impl Into<String>) -> Value {
@@ -253,6 +261,8 @@ mod tests {
             (Error::too_long("a", 63), "a: Too long: may not be more than 63 bytes"),
             (Error::too_many("a", 5, 3), "a: Too many: 5: must have at most 3 items"),
             (Error::forbidden("a", "no"), "a: Forbidden: no"),
+            (Error::invalid("a", omitted(), "no"), "a: Invalid value: no"),
+            (Error::duplicate("a", omitted()), "a: Duplicate value"),
             (Error::invalid("a", serde_json::json!(["<"]), ""), "a: Invalid value: [\"\\u003c\"]"),
             (Error::invalid("a", verbatim("{\"B\":1,\"A\":2}"), ""), "a: Invalid value: {\"B\":1,\"A\":2}"),
         ];

@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::cel::Rule;
 use crate::formats::Format;
 use crate::node::{Child, Kind, ListType, MapType, Node, Special};
 use crate::pattern;
@@ -342,7 +343,8 @@ impl Cx {
             node.rules = Some(Box::new(rules));
         }
         let below = |f: fn(&Node) -> bool, of_references: bool| {
-            let mut children = node.properties.iter().map(|(_, c)| c).chain(&node.additional).chain(&node.items);
+            let mut children =
+                node.properties.iter().map(|(_, c)| c).chain(&node.additional).chain(&node.items);
             children.any(|c| match c {
                 Child::Own(node) => f(node),
                 Child::Ref(..) | Child::Marked(..) => of_references,
@@ -351,7 +353,8 @@ impl Cx {
         (node.defaults_below, node.embedded_below, node.rules_below) = (
             node.default.is_some() || below(|n| n.defaults_below, true),
             node.embedded || below(|n| n.embedded_below, false),
-            node.rules.as_ref().is_some_and(|r| !r.cel.is_empty()) || below(|n| n.rules_below, false),
+            node.rules.as_ref().is_some_and(|r| !r.cel.is_empty() || r.all_of.iter().any(|n| n.rules_below))
+                || below(|n| n.rules_below, false),
         );
         if self.definitions.is_none() && (node.embedded || depth == 0) {
             add_resource_fields(&mut node);
@@ -407,7 +410,13 @@ impl Cx {
                 }
                 _ => None,
             },
-            cel: map.get("x-kubernetes-validations").and_then(Value::as_array).cloned().unwrap_or_default(),
+            cel: map
+                .get("x-kubernetes-validations")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(Rule::compile)
+                .collect(),
         })
     }
 }

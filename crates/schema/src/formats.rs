@@ -112,7 +112,7 @@ impl Format {
 macro_rules! patterns {
     ($($name:ident = $source:expr;)*) => {
         $(static $name: LazyLock<Regex> = LazyLock::new(|| {
-            #[expect(clippy::unwrap_used, reason = "a constant; the test below compiles every one")]
+            // A constant; the test below compiles every one.
             Regex::new($source).unwrap()
         });)*
         #[cfg(test)]

@@ -2,6 +2,9 @@
 //!
 //! Pure functions, with Go's own error texts. Invariant: nothing here is laxer than Go.
 
+/// How the reference prints the path of an error that has none.
+pub(crate) const NIL: &str = "<nil>";
+
 /// Go's `%v` of a float64: the shortest digits, with an exponent below 1e-04 and from 1e+06 on.
 pub(crate) fn float(v: f64) -> String {
     if !v.is_finite() {
@@ -96,10 +99,8 @@ const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 pub(crate) fn time(s: &str, micro: bool) -> Result<(), String> {
     let layout = if micro { MICROS } else { SECONDS };
     let mut rest = s;
-    let parsed = clock(&mut rest, micro).and_then(|()| match rest {
-        "" => Ok(()),
-        extra => Err(Stop::Extra(extra)),
-    });
+    let parsed = clock(&mut rest, micro)
+        .and(if rest.is_empty() { Ok(()) } else { Err(Stop::Extra(rest)) });
     let q = homeostat_model::field::quote;
     parsed.map_err(|stop| match stop {
         Stop::Expected(at, element) => {

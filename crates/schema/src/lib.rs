@@ -3,6 +3,7 @@
 //! A [`Schema`] validates, prunes, defaults and decodes objects and tells merges how lists and maps behave. It
 //! does no I/O and reads no clock. Invariant: no input makes it panic, and none takes unbounded stack.
 
+pub mod cel;
 pub mod compile;
 pub mod fields;
 pub mod managed;

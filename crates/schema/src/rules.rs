@@ -7,6 +7,7 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value;
 
+use crate::cel::Rule;
 use crate::node::Node;
 
 /// Value validations of one node.
@@ -31,8 +32,8 @@ pub(crate) struct Rules {
     pub(crate) any_of: Vec<Node>,
     pub(crate) one_of: Vec<Node>,
     pub(crate) not: Option<Node>,
-    /// `x-kubernetes-validations`, as they stand in the schema.
-    pub(crate) cel: Vec<Value>,
+    /// `x-kubernetes-validations`.
+    pub(crate) cel: Vec<Rule>,
 }
 
 /// A regular expression with its source.

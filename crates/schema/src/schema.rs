@@ -10,7 +10,7 @@ use crate::compile::{self, CompileError, Definitions};
 use crate::decode::{self, DecodeError};
 use crate::node::Node;
 use crate::path::Path;
-use crate::validate::{self, Report, Rulebook};
+use crate::validate::{self, Report};
 use crate::{default, prune};
 
 /// The schema of one version of a resource. See the crate's head.
@@ -79,7 +79,7 @@ impl Schema {
     /// [`Schema::validate`] with the warnings that it gives.
     pub fn report(&self, new: &Value, old: Option<&Value>) -> Report {
         match &self.0 {
-            Root::Custom(node) => validate::object(node, new, old, &NoRules),
+            Root::Custom(node) => validate::object(node, new, old),
             Root::BuiltIn(..) => Report::default(),
         }
     }
@@ -94,15 +94,4 @@ impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.root().fmt(f)
     }
-}
-
-/// A schema without rules in CEL.
-struct NoRules;
-
-impl Rulebook for NoRules {
-    fn is_empty(&self) -> bool {
-        true
-    }
-
-    fn evaluate(&self, _: &Node, _: &Value, _: Option<&Value>, _: &mut Report) {}
 }

@@ -12,6 +12,10 @@ mod number;
 use homeostat_model::field::{Error, Kind as Wrong};
 use serde_json::{Map, Value};
 
+pub(crate) use lists::find as find_item;
+
+use crate::cel;
+use crate::golang::NIL;
 use crate::node::{Kind, ListType, Node};
 use crate::path::Path;
 use crate::rules::Rules;
@@ -29,7 +33,7 @@ pub struct Report {
 }
 
 /// Validates a whole custom resource; `old` is what it replaces.
-pub(crate) fn object(root: &Node, new: &Value, old: Option<&Value>, cel: &dyn Rulebook) -> Report {
+pub(crate) fn object(root: &Node, new: &Value, old: Option<&Value>) -> Report {
     let mut report = Report::default();
     let mut out = Out::default();
     validate(root, new, old, &Path::Root, &mut out);
@@ -43,7 +47,7 @@ pub(crate) fn object(root: &Node, new: &Value, old: Option<&Value>, cel: &dyn Ru
     if before.is_empty() {
         lists::validate(root, new, &Path::Root, &mut report.errors);
     }
-    if cel.is_empty() {
+    if !root.rules_below {
         return report;
     }
     if report.errors.iter().any(|e| is_blocking(e.kind)) {
@@ -55,16 +59,8 @@ pub(crate) fn object(root: &Node, new: &Value, old: Option<&Value>, cel: &dyn Ru
         ));
         return report;
     }
-    cel.evaluate(root, new, old, &mut report);
+    cel::evaluate(root, new, old, &mut report);
     report
-}
-
-/// The rules of `x-kubernetes-validations`, as far as validation needs to know them.
-pub(crate) trait Rulebook {
-    /// Whether the schema has no rule.
-    fn is_empty(&self) -> bool;
-    /// Evaluates every rule; one that can't be evaluated is an error.
-    fn evaluate(&self, root: &Node, new: &Value, old: Option<&Value>, report: &mut Report);
 }
 
 /// Errors that tell of an object too wrong for rules to make sense of.
@@ -74,9 +70,6 @@ fn is_blocking(kind: Wrong) -> bool {
         Wrong::NotSupported | Wrong::Required | Wrong::TooLong | Wrong::TooMany | Wrong::TypeInvalid
     )
 }
-
-/// How the reference prints the path of an error that has none.
-const NIL: &str = "<nil>";
 
 /// Errors, and how many checks were passed: compositions report the branch that came furthest.
 #[derive(Default)]

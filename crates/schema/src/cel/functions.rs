@@ -1,0 +1,207 @@
+//! Functions: the standard library, strings, lists, sets, optionals, and Kubernetes' own.
+
+pub(super) mod arithmetic;
+mod convert;
+mod format;
+mod kubernetes;
+pub(super) mod lists;
+mod strings;
+mod time;
+
+use super::eval::{Eval, Out, fault, no_overload};
+use super::value::Val;
+
+pub(super) use convert::display;
+
+/// Calls a function. Each library returns `None` for names and types that it doesn't know.
+pub(super) fn call(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Out {
+    // Reading the arguments costs their size; what returns more is charged by the next step that reads it.
+    let size: u64 = target.into_iter().chain(args).map(|v| if is_text(v) { v.size_cost() } else { 1 }).sum();
+    eval.charge(size)?;
+    let libraries = [standard, convert::call, time::call, strings::call, lists::call, kubernetes::call];
+    for library in libraries {
+        if let Some(result) = library(eval, name, target, args) {
+            return result;
+        }
+    }
+    no_overload()
+}
+
+fn is_text(value: &Val) -> bool {
+    matches!(value, Val::String(_) | Val::Bytes(_))
+}
+
+/// Names of functions that exist, for compilation.
+pub(super) const NAMES: &[&str] = &[
+    "size",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "matches",
+    "dyn",
+    "type",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bytes",
+    "bool",
+    "timestamp",
+    "duration",
+    "getFullYear",
+    "getMonth",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getHours",
+    "getMinutes",
+    "getSeconds",
+    "getMilliseconds",
+    "charAt",
+    "indexOf",
+    "lastIndexOf",
+    "join",
+    "lowerAscii",
+    "upperAscii",
+    "replace",
+    "split",
+    "substring",
+    "trim",
+    "strings.quote",
+    "format",
+    "find",
+    "findAll",
+    "isSorted",
+    "sum",
+    "min",
+    "max",
+    "distinct",
+    "flatten",
+    "lists.range",
+    "reverse",
+    "slice",
+    "sort",
+    "first",
+    "last",
+    "sets.contains",
+    "sets.equivalent",
+    "sets.intersects",
+    "optional.of",
+    "optional.none",
+    "optional.ofNonZeroValue",
+    "optional.unwrap",
+    "unwrapOpt",
+    "hasValue",
+    "value",
+    "or",
+    "orValue",
+    "isQuantity",
+    "quantity",
+    "isInteger",
+    "asInteger",
+    "asApproximateFloat",
+    "isGreaterThan",
+    "isLessThan",
+    "compareTo",
+    "add",
+    "sub",
+    "isIP",
+    "ip",
+    "ip.isCanonical",
+    "family",
+    "isUnspecified",
+    "isLoopback",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isGlobalUnicast",
+    "isCIDR",
+    "cidr",
+    "containsIP",
+    "containsCIDR",
+    "masked",
+    "prefixLength",
+    "isURL",
+    "url",
+    "getScheme",
+    "getHost",
+    "getHostname",
+    "getPort",
+    "getEscapedPath",
+    "getQuery",
+    "isSemver",
+    "semver",
+    "major",
+    "minor",
+    "patch",
+    "format.named",
+    "validate",
+    "format.dns1123Label",
+    "format.dns1123Subdomain",
+    "format.dns1035Label",
+    "format.qualifiedName",
+    "format.dns1123LabelPrefix",
+    "format.dns1123SubdomainPrefix",
+    "format.dns1035LabelPrefix",
+    "format.labelValue",
+    "format.uri",
+    "format.uuid",
+    "format.byte",
+    "format.date",
+    "format.datetime",
+];
+
+fn standard(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
+    Some(match (name, target, args) {
+        ("size", Some(value), []) | ("size", None, [value]) => match value {
+            Val::String(s) => Ok(Val::Int(s.chars().count() as i64)),
+            Val::Bytes(b) => Ok(Val::Int(b.len() as i64)),
+            Val::List(l) => Ok(Val::Int(l.items.len() as i64)),
+            Val::Map(m) => Ok(Val::Int(m.len() as i64)),
+            _ => no_overload(),
+        },
+        ("contains", Some(Val::String(s)), [Val::String(part)]) => Ok(Val::Bool(s.contains(&**part))),
+        ("startsWith", Some(Val::String(s)), [Val::String(part)]) => Ok(Val::Bool(s.starts_with(&**part))),
+        ("endsWith", Some(Val::String(s)), [Val::String(part)]) => Ok(Val::Bool(s.ends_with(&**part))),
+        ("matches", Some(Val::String(s)), [Val::String(pattern)])
+        | ("matches", None, [Val::String(s), Val::String(pattern)]) => match regex(eval, pattern) {
+            Ok(regex) => Ok(Val::Bool(regex.is_match(s))),
+            Err(why) => Err(why),
+        },
+        ("dyn", None, [value]) => Ok(value.clone()),
+        ("type", None, [value]) => Ok(Val::Type(value.type_name())),
+        ("optional.of", None, [value]) => Ok(Val::some(value.clone())),
+        ("optional.none", None, []) => Ok(Val::NONE),
+        ("optional.ofNonZeroValue", None, [value]) => {
+            Ok(if value.is_zero() { Val::NONE } else { Val::some(value.clone()) })
+        }
+        ("optional.unwrap", None, [Val::List(l)]) | ("unwrapOpt", Some(Val::List(l)), []) => {
+            let mut items = Vec::new();
+            for item in &l.items {
+                match item {
+                    Val::Optional(value) => items.extend(value.iter().map(|v| (**v).clone())),
+                    _ => return Some(no_overload()),
+                }
+            }
+            Ok(Val::list(items))
+        }
+        ("hasValue", Some(Val::Optional(o)), []) => Ok(Val::Bool(o.is_some())),
+        ("value", Some(Val::Optional(o)), []) => match o {
+            Some(value) => Ok((**value).clone()),
+            None => fault("optional.none() dereference"),
+        },
+        ("or", Some(a @ Val::Optional(o)), [b @ Val::Optional(_)]) => {
+            Ok(if o.is_some() { a.clone() } else { b.clone() })
+        }
+        ("orValue", Some(Val::Optional(o)), [other]) => {
+            Ok(o.as_ref().map_or_else(|| other.clone(), |v| (**v).clone()))
+        }
+        _ => return None,
+    })
+}
+
+/// A compiled pattern; compiling is charged.
+fn regex(eval: &mut Eval, pattern: &str) -> Result<regex::Regex, super::eval::Fault> {
+    eval.charge(1 + pattern.len() as u64)?;
+    crate::pattern::regex(pattern).or_else(|why| fault(format!("error parsing regexp: {why}")))
+}
