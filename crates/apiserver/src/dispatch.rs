@@ -3,7 +3,7 @@
 //!
 //! Built-in and custom resources differ in how they refuse, as they do in the reference, not in what they serve.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use homeostat_model::Status;
 use homeostat_model::status::Result;
@@ -50,16 +50,10 @@ pub(crate) async fn resource(
     if built_in && reviews::is_review(&target) {
         return reviews::create(server, &target, call).await;
     }
-    let deprecated = target.version().deprecation.clone();
-    let answer = verb(server, &target, call, accepted?).await?;
-    Ok(match deprecated {
-        Some(text) if !answer.warnings.contains(&text) => {
-            let mut warnings = vec![text];
-            warnings.extend(answer.warnings.iter().cloned());
-            answer.with_warnings(warnings)
-        }
-        _ => answer,
-    })
+    if let Some(text) = &target.version().deprecation {
+        call.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
+    }
+    verb(server, &target, call, accepted?).await
 }
 
 fn check_built_in(target: &Target, call: &Call) -> Result<()> {

@@ -25,6 +25,7 @@ mod reviews;
 mod selection;
 pub mod serve;
 mod server;
+mod services;
 mod subresources;
 mod verbs;
 mod write;

@@ -36,7 +36,6 @@ pub(crate) async fn create(server: &Arc<Server>, target: &Target, call: &mut Cal
     let mut object = decode::object(&table, target, &bytes, form, options.field_validation, &mut w.warnings)?;
     let empty = w.empty();
     w.track(&empty, &mut object);
-    let warnings = std::mem::take(&mut w.warnings);
     drop(w);
     let user = &call.user;
     let policy = server.authority.policy(server.config.store.as_ref());
@@ -60,5 +59,5 @@ pub(crate) async fn create(server: &Arc<Server>, target: &Target, call: &mut Cal
         }
         _ => return Err(Status::method_not_allowed()),
     };
-    Ok(Answer::value(answer).with_code(StatusCode::CREATED).with_warnings(warnings))
+    Ok(Answer::value(answer).with_code(StatusCode::CREATED))
 }

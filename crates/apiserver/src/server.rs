@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ use crate::options::Query;
 use crate::registry::Registry;
 use crate::request_info::RequestInfo;
 use crate::respond::{self, Answer, Shape};
+use crate::services::Allocator;
 use crate::{bootstrap, crds, dispatch};
 
 /// Time that a request other than a watch may take.
@@ -49,6 +50,7 @@ pub(crate) struct Server {
     pub(crate) stop: CancellationToken,
     pub(crate) registry: Registry,
     pub(crate) authority: Authority,
+    pub(crate) services: Allocator,
     impersonation: Impersonation,
     limits: InFlight,
 }
@@ -68,7 +70,12 @@ pub(crate) struct Call {
     pub(crate) body: Mutex<Option<Incoming>>,
     /// Who asks; known once the request is authenticated.
     pub(crate) user: User,
+    /// What the answer is to warn of, be it good or bad.
+    pub(crate) warnings: Warnings,
 }
+
+/// Warnings of one request, gathered by whoever has one.
+pub(crate) type Warnings = Arc<Mutex<Vec<String>>>;
 
 impl Call {
     /// A header as text; `None` where absent or not printable.
@@ -105,6 +112,7 @@ impl ApiServer {
             stop: CancellationToken::new(),
             registry,
             authority,
+            services: Allocator::default(),
             impersonation: Impersonation::default(),
             limits: InFlight {
                 reading: Arc::new(Semaphore::new(READING)),
@@ -141,6 +149,7 @@ impl ApiServer {
             shape.format = a.format;
         }
         let long = call.info.long_running();
+        let warnings = call.warnings.clone();
         let work = AssertUnwindSafe(self.handle(call, accepted)).catch_unwind();
         let result = if long {
             work.await
@@ -167,9 +176,17 @@ impl ApiServer {
                 "This request caused apiserver to panic. Look in the logs for details.",
             ))
         });
+        let mut warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
         match result {
-            Ok(answer) => respond::response(answer, shape).await,
-            Err(status) => respond::error(&status, shape).await,
+            Ok(mut answer) => {
+                answer.warnings.append(&mut warnings);
+                respond::response(answer, shape).await
+            }
+            Err(status) => {
+                let mut r = respond::error(&status, shape).await;
+                respond::add_warnings(r.headers_mut(), &warnings);
+                r
+            }
         }
     }
 
@@ -212,8 +229,14 @@ where
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), &query);
-        let call =
-            Call { info, query, parts, body: Mutex::new(Some(Incoming::new(body))), user: User::default() };
+        let call = Call {
+            info,
+            query,
+            parts,
+            body: Mutex::new(Some(Incoming::new(body))),
+            user: User::default(),
+            warnings: Warnings::default(),
+        };
         let server = self.clone();
         Box::pin(async move { Ok(server.respond(call).await) })
     }

@@ -4,7 +4,7 @@
 //! Verbs decide what the new object is to be; this module makes it storable. It does not parse bodies.
 //! Invariants: nothing is committed that validation has not seen; a write that changes nothing makes no revision.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use homeostat_access::User;
@@ -25,7 +25,8 @@ use crate::object::{self, store_name};
 use crate::options::parse_uint;
 use crate::read;
 use crate::registry::Target;
-use crate::server::Server;
+use crate::server::{Server, Warnings};
+use crate::services;
 
 /// Attempts to generate a free name.
 const NAME_ATTEMPTS: usize = 8;
@@ -43,6 +44,16 @@ pub(crate) struct Writing<'a> {
     pub(crate) manager: String,
     pub(crate) dry_run: bool,
     pub(crate) warnings: Vec<String>,
+    /// Where the warnings go in the end, however it ends.
+    pub(crate) sink: Option<&'a Warnings>,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        if let Some(sink) = self.sink {
+            sink.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.warnings);
+        }
+    }
 }
 
 /// What a write came to.
@@ -101,7 +112,17 @@ enum Step {
 impl<'a> Writing<'a> {
     /// The same write without its warnings, for closures that run inside of it.
     pub(crate) fn twin(&self) -> Self {
-        Self { warnings: Vec::new(), manager: self.manager.clone(), ..*self }
+        Self {
+            warnings: Vec::new(),
+            sink: None,
+            manager: self.manager.clone(),
+            server: self.server,
+            target: self.target,
+            user: self.user,
+            namespace: self.namespace,
+            subresource: self.subresource,
+            dry_run: self.dry_run,
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -220,6 +241,7 @@ impl<'a> Writing<'a> {
                 ));
             }
             object::unset_meta(&mut object, "resourceVersion");
+            let _held = services::allocate(self, &mut object, &name)?;
             if self.dry_run {
                 if self.live(&name).is_some() {
                     last = Some(Status::already_exists(&self.target.resource.id, &name));
@@ -394,14 +416,20 @@ impl<'a> Writing<'a> {
             let record = self.live(name).ok_or_else(|| Status::not_found(&self.target.resource.id, name))?;
             let live = read::value(&record, self.target);
             warnings.clear();
-            let proposal = attempt(&live, &mut warnings)?;
             let before = self.warnings.len();
-            match self.change(&record, live, proposal).await? {
-                Step::Done(outcome) => {
+            let step = match attempt(&live, &mut warnings) {
+                Ok(proposal) => self.change(&record, live, proposal).await,
+                Err(e) => Err(e),
+            };
+            match step {
+                Ok(Step::Again) => self.warnings.truncate(before),
+                ended => {
                     self.warnings.splice(before..before, warnings);
-                    return Ok(outcome);
+                    return ended.map(|step| match step {
+                        Step::Done(outcome) => outcome,
+                        Step::Again => Outcome::Stored(record),
+                    });
                 }
-                Step::Again => self.warnings.truncate(before),
             }
         }
         Err(Status::stale(&self.target.resource.id, name))
@@ -456,6 +484,7 @@ impl<'a> Writing<'a> {
         self.validate_update(&new, &live)?;
         admission::validate(self, &subject, Some(&new), Some(&live)).await?;
         object::set_meta(&mut new, "resourceVersion", object::resource_version(&live));
+        let _held = services::allocate(self, &mut new, &name)?;
         if object::deleting(&live) && self.is_released(&new) {
             return self.release(record, new).await;
         }

@@ -27,6 +27,5 @@ pub(crate) async fn create(
     let table = server.registry.table();
     let object = decode::object(&table, target, &bytes, input, options.field_validation, &mut w.warnings)?;
     let outcome = w.create(object, false).await?;
-    let warnings = std::mem::take(&mut w.warnings);
-    answer(server, target, call, accepted, StatusCode::CREATED, &outcome).map(|a| a.with_warnings(warnings))
+    answer(server, target, call, accepted, StatusCode::CREATED, &outcome)
 }

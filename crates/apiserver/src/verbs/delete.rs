@@ -130,7 +130,6 @@ pub(crate) async fn delete(
     let name = call.info.path_name.clone();
     let mut w = writer(server, target, call, &o);
     let deleted = one(&mut w, &name, &o).await?;
-    let warnings = std::mem::take(&mut w.warnings);
     if deleted.gone && !target.resource.strategy.delete_returns_object() {
         let v = deleted.outcome.value(target);
         let id = &target.resource.id;
@@ -141,13 +140,13 @@ pub(crate) async fn delete(
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
         });
-        return Ok(Answer::value(status).with_warnings(warnings));
+        return Ok(Answer::value(status));
     }
     let code = match (deleted.gone, o.propagation) {
         (false, _) if call.query.get("orphanDependents") == Some("false") => StatusCode::ACCEPTED,
         _ => StatusCode::OK,
     };
-    answer(server, target, call, accepted, code, &deleted.outcome).map(|a| a.with_warnings(warnings))
+    answer(server, target, call, accepted, code, &deleted.outcome)
 }
 
 /// Answers a delete of a collection.
@@ -175,8 +174,7 @@ pub(crate) async fn collection(
             tokio::task::yield_now().await;
         }
     }
-    let warnings = std::mem::take(&mut w.warnings);
-    Ok(list.with_warnings(warnings))
+    Ok(list)
 }
 
 /// Deletes an instance of a custom resource whose definition goes; whether it is gone.
@@ -199,6 +197,7 @@ pub(crate) async fn instance(
         manager: "kube-apiserver".to_owned(),
         dry_run: false,
         warnings: Vec::new(),
+        sink: None,
     };
     match one(&mut w, name, &DeleteOptions::default()).await {
         Ok(d) => Ok(d.gone),

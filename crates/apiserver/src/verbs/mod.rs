@@ -53,7 +53,8 @@ pub(crate) fn writing<'a>(
         subresource,
         manager: homeostat_schema::managed::name(&options.field_manager, agent),
         dry_run: options.dry_run,
-        warnings: target.version().deprecation.iter().cloned().collect(),
+        warnings: Vec::new(),
+        sink: Some(&call.warnings),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use homeostat_model::Status;
 use homeostat_model::field::{self, quote};
+use homeostat_model::gvk::GroupKind;
 use homeostat_model::status::Result;
 use homeostat_schema::decode::{MAX_DEPTH, parse_json, parse_yaml, yaml_duplicates};
 use homeostat_schema::{managed, patch};
@@ -74,14 +75,14 @@ pub(crate) async fn patch(
         let validation = options.field_validation;
         let mut attempt = |live: &Value, warnings: &mut Vec<String>| {
             let patched = change.apply(target, live)?;
-            let patched = settle(target, patched, &change.duplicates, validation, name, warnings)?;
+            let shown = change.shown(&patched);
+            let patched = settle(target, patched, &change.duplicates, validation, &shown, warnings)?;
             check_name(&patched, name)?;
             Ok(Proposal { object: patched, applied: false, uid: None })
         };
         (w.update(name, ATTEMPTS, &mut attempt).await?, StatusCode::OK)
     };
-    let warnings = std::mem::take(&mut w.warnings);
-    answer(server, target, call, accepted, code, &outcome).map(|a| a.with_warnings(warnings))
+    answer(server, target, call, accepted, code, &outcome)
 }
 
 /// A parsed patch.
@@ -108,6 +109,14 @@ impl Change {
         Ok(Self { form, value, duplicates })
     }
 
+    /// What an error shows of a patch whose result does not decode: a strategic patch as Go prints it, else the result.
+    fn shown(&self, patched: &Value) -> String {
+        match self.form {
+            Form::Strategic => go_map(&self.value),
+            _ => patched.to_string(),
+        }
+    }
+
     /// The live object with the patch applied.
     pub(crate) fn apply(&self, target: &Target, live: &Value) -> Result<Value> {
         Ok(match self.form {
@@ -126,14 +135,19 @@ pub(crate) fn settle(
     mut object: Value,
     duplicates: &[String],
     validation: FieldValidation,
-    name: &str,
+    shown: &str,
     warnings: &mut Vec<String>,
 ) -> Result<Value> {
-    let kind = target.resource.group_kind();
+    // The reference names neither kind nor object here.
+    let shown = shown.to_owned();
     let refuse = |why: String| {
-        let e = field::Error::invalid("patch", Value::Null, why);
-        Status::invalid(&kind, name, &[e])
+        let e = field::Error::invalid("patch", shown.as_str(), conversion(&why));
+        Status::invalid(&GroupKind::new("", ""), "", &[e])
     };
+    if target.built_in() && object.is_object() {
+        object["apiVersion"] = target.gv().to_string().into();
+        object["kind"] = (*target.resource.kind).into();
+    }
     let mut unknown = Vec::new();
     if !target.built_in() && object["apiVersion"].as_str() != Some(&target.gv().to_string()) {
         // The schema of another version: there is none by which to know its fields. Validation refuses it.
@@ -187,7 +201,7 @@ async fn apply(
         let empty = w.empty();
         let applied = w.managing(|cx| managed::apply(&empty, &config, cx, force))?;
         check_name(&config, name)?;
-        let applied = settle(target, applied, &[], validation, name, &mut warnings)?;
+        let applied = settle(target, applied, &[], validation, "", &mut warnings)?;
         w.warnings.extend(warnings);
         match w.create(applied, true).await {
             Err(s) if s.code == 409 && s.reason == "AlreadyExists" => {}
@@ -204,8 +218,39 @@ async fn apply(
         object::set_meta(&mut base, "resourceVersion", object::resource_version(live));
         let applied = helper.managing(|cx| managed::apply(&base, &config, cx, force))?;
         check_name(&config, name)?;
-        let applied = settle(target, applied, &[], validation, name, warnings)?;
+        let applied = settle(target, applied, &[], validation, "", warnings)?;
         Ok(Proposal { object: applied, applied: true, uid: None })
     };
     w.update(name, ATTEMPTS, &mut attempt).await.map(|o| (o, StatusCode::OK))
+}
+
+/// Go's `%v` of a decoded JSON value.
+fn go_map(v: &Value) -> String {
+    match v {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(s) => s.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_map).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let items: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_map(v))).collect();
+            format!("map[{}]", items.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A decoder's complaint in the words of the converter that patches go through.
+fn conversion(why: &str) -> String {
+    let Some(rest) = why.strip_prefix("json: cannot unmarshal ") else { return why.to_owned() };
+    let (from, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let to = rest.rsplit_once("of type ").map_or("", |(_, t)| t);
+    match (from, to) {
+        ("object", t) if t.starts_with("[]") => "cannot restore slice from map".to_owned(),
+        ("array", t) if t.starts_with("map[") => "cannot restore map from slice".to_owned(),
+        ("number", t) => format!("cannot convert int64 to {t}"),
+        ("bool" | "string", t) if !t.is_empty() => format!("cannot convert {from} to {t}"),
+        _ => why.to_owned(),
+    }
 }

@@ -43,6 +43,5 @@ pub(crate) async fn update(
         };
         w.update(name, usize::MAX, &mut attempt).await?
     };
-    let warnings = std::mem::take(&mut w.warnings);
-    answer(server, target, call, accepted, code, &outcome).map(|a| a.with_warnings(warnings))
+    answer(server, target, call, accepted, code, &outcome)
 }
