@@ -65,6 +65,12 @@ impl Error {
         self.status().is_some_and(|s| s.code == 403)
     }
 
+    /// The object's namespace is being deleted, so nothing new may be made in it.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let causes = self.status().and_then(|s| s.details.as_ref()).map(|d| &d.causes);
+        causes.into_iter().flatten().any(|c| c.reason == "NamespaceTerminating")
+    }
+
     /// The error inside, where it is an `E`.
     pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
         self.source.downcast_ref()

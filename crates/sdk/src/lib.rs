@@ -83,6 +83,7 @@
 
 mod apply;
 mod cache;
+pub mod conditions;
 mod context;
 mod dependencies;
 mod error;

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
 use kube::Resource;
@@ -137,7 +138,8 @@ impl<O: Operator> Runner<O> {
             let outcome = self.outcome(&key, &result);
             let delay = queue.finish(&key, outcome);
             if let Err(error) = result {
-                report(O::name(), &key, &error, delay);
+                let gone = shared.handles.get::<O::Resource>().get(&key).is_none();
+                report(O::name(), &key, &error, delay, gone);
             }
         }
     }
@@ -243,12 +245,17 @@ async fn set_finalizers<O: Operator>(
     cx.patch_resource(&Patch::Merge(patch)).await
 }
 
-/// Conflicts are the ordinary way to learn that a cache is behind; they are no news to anyone.
-fn report(operator: &str, key: &Key, error: &Error, delay: Option<std::time::Duration>) {
+/// What every controller meets, and what the next reconcile mends, is no news to anyone: a cache that was behind, an
+/// object or a namespace that went away meanwhile.
+fn report(operator: &str, key: &Key, error: &Error, delay: Option<Duration>, gone: bool) {
+    let ordinary = error.is_conflict()
+        || error.is_already_exists()
+        || error.is_namespace_terminating()
+        || (gone && error.is_not_found());
     if error.is_terminal() {
         error!(operator, %key, "reconcile failed for good: {error}");
-    } else if error.is_conflict() {
-        debug!(operator, %key, ?delay, "reconcile conflicted: {error}");
+    } else if ordinary {
+        debug!(operator, %key, ?delay, "reconcile came too late: {error}");
     } else {
         warn!(operator, %key, ?delay, "reconcile failed: {error}");
     }

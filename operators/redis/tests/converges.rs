@@ -6,10 +6,11 @@ use homeostat::CancellationToken;
 use homeostat::testing::{Cluster, ClusterOptions};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleRef, Subject};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use redis_operator::RedisCluster;
+use redis_operator::{Redis, RedisCluster};
 use serde_json::json;
 
 fn example<T: serde::de::DeserializeOwned>(name: &str) -> T {
@@ -29,7 +30,9 @@ impl World {
         let cluster = Cluster::with(ClusterOptions { nodes: 3, ..ClusterOptions::default() }).await.unwrap();
         let client = cluster.client();
         let stop = CancellationToken::new();
-        tokio::spawn(redis_operator::run(client.clone(), stop.clone().cancelled_owned()));
+        grant(&client).await;
+        let operator = cluster.client_as(redis_operator::NAME, &[]);
+        tokio::spawn(redis_operator::run(operator, stop.clone().cancelled_owned()));
         // The definition comes after the operator, as it may in any cluster.
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
         definitions.create(&PostParams::default(), &example("rediscluster-crd.yaml")).await.unwrap();
@@ -73,6 +76,31 @@ impl World {
         })
         .await;
     }
+}
+
+/// The operator has the rights that follow from its types, and no others.
+async fn grant(client: &Client) {
+    let role = ClusterRole {
+        metadata: ObjectMeta { name: Some(redis_operator::NAME.into()), ..ObjectMeta::default() },
+        rules: Some(homeostat::rules::<Redis>()),
+        ..ClusterRole::default()
+    };
+    Api::all(client.clone()).create(&PostParams::default(), &role).await.unwrap();
+    let binding = ClusterRoleBinding {
+        metadata: role.metadata.clone(),
+        role_ref: RoleRef {
+            api_group: Some("rbac.authorization.k8s.io".into()),
+            kind: "ClusterRole".into(),
+            name: redis_operator::NAME.into(),
+        },
+        subjects: Some(vec![Subject {
+            api_group: Some("rbac.authorization.k8s.io".into()),
+            kind: "User".into(),
+            name: redis_operator::NAME.into(),
+            namespace: None,
+        }]),
+    };
+    Api::all(client.clone()).create(&PostParams::default(), &binding).await.unwrap();
 }
 
 impl Drop for World {
