@@ -13,6 +13,8 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
+mod descriptors;
+
 /// The package and the release whose definitions are taken.
 const PACKAGE: &str = "kubernetes-validate==1.37.0";
 /// The definitions inside the wheel.
@@ -61,7 +63,7 @@ pub(crate) fn run() -> Result<(), String> {
         fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     println!("{} definitions in {} files, {total} bytes", reached.len(), files.len());
-    Ok(())
+    descriptors::run(&root())
 }
 
 fn root() -> PathBuf {

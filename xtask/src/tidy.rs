@@ -13,9 +13,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("homeostat-store", &["homeostat-model"]),
     ("homeostat-resources", &["homeostat-model", "homeostat-schema"]),
     ("homeostat-access", &["homeostat-model"]),
+    ("homeostat-protobuf", &[]),
     (
         "homeostat-apiserver",
-        &["homeostat-model", "homeostat-schema", "homeostat-store", "homeostat-resources", "homeostat-access"],
+        &[
+            "homeostat-model",
+            "homeostat-schema",
+            "homeostat-store",
+            "homeostat-resources",
+            "homeostat-access",
+            "homeostat-protobuf",
+        ],
     ),
     ("homeostat-sdk", &["homeostat-model"]),
     ("homeostat-controllers", &["homeostat-model", "homeostat-sdk"]),
@@ -24,19 +32,34 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "homeostat-cluster",
         &[
-            "homeostat-model", "homeostat-store", "homeostat-resources", "homeostat-access", "homeostat-apiserver",
-            "homeostat-sdk", "homeostat-controllers", "homeostat-scheduler", "homeostat-node",
+            "homeostat-model",
+            "homeostat-store",
+            "homeostat-resources",
+            "homeostat-access",
+            "homeostat-apiserver",
+            "homeostat-sdk",
+            "homeostat-controllers",
+            "homeostat-scheduler",
+            "homeostat-node",
         ],
     ),
     ("homeostat", &["homeostat-sdk", "homeostat-cluster"]),
     ("redis-operator", &["homeostat"]),
-    ("homeostat-cli", &["homeostat-model", "homeostat-cluster", "homeostat-sdk", "homeostat", "redis-operator"]),
+    (
+        "homeostat-cli",
+        &["homeostat-model", "homeostat-cluster", "homeostat-sdk", "homeostat", "redis-operator"],
+    ),
     ("xtask", &[]),
 ];
 
 /// Packages on the server's side: values, not typed objects.
 const UNTYPED: &[&str] = &[
-    "homeostat-model", "homeostat-schema", "homeostat-store", "homeostat-resources", "homeostat-access",
+    "homeostat-model",
+    "homeostat-schema",
+    "homeostat-store",
+    "homeostat-resources",
+    "homeostat-access",
+    "homeostat-protobuf",
     "homeostat-apiserver",
 ];
 const TYPED_CLIENTS: &[&str] = &["kube", "k8s-openapi"];
@@ -92,7 +115,9 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 fn faults_of(file: &Path) -> Vec<String> {
-    let Ok(text) = std::fs::read_to_string(file) else { return vec![format!("{}: unreadable", file.display())] };
+    let Ok(text) = std::fs::read_to_string(file) else {
+        return vec![format!("{}: unreadable", file.display())];
+    };
     let mut faults = Vec::new();
     if !text.starts_with("//!") {
         faults.push(format!("{}: begins without a head (//!) that says what it is", file.display()));
