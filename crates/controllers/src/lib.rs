@@ -6,6 +6,7 @@
 
 mod common;
 mod deployment;
+mod garbage;
 mod replicaset;
 mod statefulset;
 
@@ -18,6 +19,7 @@ use k8s_openapi::api::core::v1::ReplicationController;
 /// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
 pub const NAMES: &[(&str, &str)] = &[
     ("deployment-controller", "deployment"),
+    ("garbage-collector-controller", "garbagecollector"),
     ("replicaset-controller", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller"),
     ("statefulset-controller", "statefulset"),
@@ -40,6 +42,7 @@ pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Confi
 fn add_one(manager: &mut Manager, name: &str, _config: &Config) {
     match name {
         "deployment-controller" => manager.add(deployment::Deployments::default()),
+        garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
         "replicationcontroller-controller" => {
             manager.add(replicaset::Replicas::<ReplicationController>::default())

@@ -9,4 +9,5 @@ pub(crate) mod history;
 pub(crate) mod pod_control;
 pub(crate) mod pods;
 pub(crate) mod scaled;
+pub(crate) mod served;
 pub(crate) mod template;

@@ -356,7 +356,7 @@ proptest! {
         let strategy = rolling(json!(surge), json!(unavailable));
         let mut world = World { replicas, strategy, sets: vec![(0, replicas, replicas, replicas)], template: 0 };
         let limits = Limits::of(deployment(replicas, world.strategy.clone()).spec.as_ref().unwrap());
-        let mut advance = |world: &mut World, at, ready| {
+        let advance = |world: &mut World, at, ready| {
             world.step();
             world.advance(at, ready);
             assert!(world.available() >= limits.least_available(), "less than minAvailable: {world:?}");
