@@ -350,11 +350,13 @@ impl Cx {
                 Child::Ref(..) | Child::Marked(..) => of_references,
             })
         };
-        (node.defaults_below, node.embedded_below, node.rules_below) = (
+        let has_rules =
+            node.rules.as_ref().is_some_and(|r| !r.cel.is_empty() || r.all_of.iter().any(|n| n.rules_below));
+        (node.defaults_below, node.embedded_below, node.unique_below, node.rules_below) = (
             node.default.is_some() || below(|n| n.defaults_below, true),
             node.embedded || below(|n| n.embedded_below, false),
-            node.rules.as_ref().is_some_and(|r| !r.cel.is_empty() || r.all_of.iter().any(|n| n.rules_below))
-                || below(|n| n.rules_below, false),
+            node.list_type != ListType::Atomic || below(|n| n.unique_below, false),
+            has_rules || below(|n| n.rules_below, false),
         );
         if self.definitions.is_none() && (node.embedded || depth == 0) {
             add_resource_fields(&mut node);

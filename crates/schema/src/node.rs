@@ -120,6 +120,8 @@ pub struct Node {
     pub(crate) is_resource: bool,
     /// Whether this node or one below it is an embedded resource.
     pub(crate) embedded_below: bool,
+    /// Whether this node or one below it is a list of type set or map.
+    pub(crate) unique_below: bool,
     /// Whether this node or one below it has rules in CEL.
     pub(crate) rules_below: bool,
     /// Fields that an object of this type always has (OpenAPI's `required` of built-in types, which Go's structs
@@ -158,6 +160,7 @@ impl Default for Node {
             embedded: false,
             is_resource: false,
             embedded_below: false,
+            unique_below: false,
             rules_below: false,
             always: Vec::new(),
             list_type: ListType::Atomic,

@@ -2,7 +2,8 @@
 //!
 //! Both have one syntax but for details, which are translated here. Invariant: no pattern backtracks.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use regex::{Regex, RegexBuilder};
 
@@ -11,17 +12,41 @@ use crate::rules::Pattern;
 /// Bytes of a compiled program; RE2 in Go refuses repetition counts above 1000, which bounds it likewise.
 const SIZE_LIMIT: usize = 4 << 20;
 
+/// Expressions that are kept compiled. CRDs repeat the same few (names, quantities) hundreds of times.
+const MAX_CACHED: usize = 512;
+
+static CACHE: Mutex<BTreeMap<Arc<str>, Regex>> = Mutex::new(BTreeMap::new());
+
+fn cache() -> MutexGuard<'static, BTreeMap<Arc<str>, Regex>> {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Compiles a Go expression.
 pub(crate) fn compile(source: &str) -> Result<Pattern, String> {
     let regex = regex(source)?;
     Ok(Pattern { source: Arc::from(source), regex })
 }
 
-/// Compiles a Go expression to a [`Regex`].
+/// Whether an expression is compiled already, so that asking for it costs nothing.
+pub(crate) fn is_cached(source: &str) -> bool {
+    cache().contains_key(source)
+}
+
+/// Compiles a Go expression to a [`Regex`], or finds it compiled.
 pub fn regex(source: &str) -> Result<Regex, String> {
-    RegexBuilder::new(&translate(source)).size_limit(SIZE_LIMIT).build().map_err(|e| {
+    if let Some(regex) = cache().get(source) {
+        return Ok(regex.clone());
+    }
+    let regex = RegexBuilder::new(&translate(source)).size_limit(SIZE_LIMIT).build().map_err(|e| {
         e.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
-    })
+    })?;
+    let mut cache = cache();
+    if cache.len() >= MAX_CACHED {
+        // Whoever still needs one of them holds it or compiles it again.
+        cache.clear();
+    }
+    cache.insert(Arc::from(source), regex.clone());
+    Ok(regex)
 }
 
 /// What the last thing inside a class was, to tell a range's `-` from a literal one.

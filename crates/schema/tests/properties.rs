@@ -7,6 +7,54 @@ use serde_json::{Map, Value, json};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "name", "metadata", "kind", "apiVersion", "spec"];
 
+/// Pieces of rules in CEL.
+const TOKENS: [&str; 44] = [
+    "self",
+    "oldSelf",
+    ".a",
+    ".b",
+    ".?a",
+    "[0]",
+    "[?1]",
+    " == ",
+    " < ",
+    " + ",
+    " - ",
+    " / ",
+    " % ",
+    " && ",
+    " || ",
+    "!",
+    "-",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    " ? ",
+    " : ",
+    " in ",
+    "1",
+    "9223372036854775807",
+    "2u",
+    "1.5",
+    "'x'",
+    "b'x'",
+    "null",
+    "true",
+    ".all(x, x > 0)",
+    ".map(x, x)",
+    ".size()",
+    ".substring(1, 2)",
+    "'%d'.format([1])",
+    "int(",
+    "string(",
+    "duration('1s')",
+    "quantity('1Gi')",
+];
+
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(&NAMES[..]).prop_map(str::to_owned)
 }
@@ -133,6 +181,26 @@ proptest! {
         let _ = parse_json(text.as_bytes(), MAX_DEPTH);
         let _ = parse_yaml(&bytes, MAX_DEPTH);
         let _ = parse_yaml(text.as_bytes(), MAX_DEPTH);
+    }
+
+    #[test]
+    fn rules_never_panic(
+        tokens in prop::collection::vec(prop::sample::select(&TOKENS[..]), 1..12),
+        old in any::<bool>(),
+        new in object(),
+    ) {
+        let rule = tokens.concat();
+        let schema = Schema::compile(&json!({
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"a": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "string"}},
+            "x-kubernetes-validations": [{"rule": rule, "messageExpression": rule}],
+        })).unwrap();
+        let before = old.then(|| json!({"a": [1], "b": "x"}));
+        let errors = schema.validate(&new, before.as_ref());
+        // What no parser takes is never passed over.
+        if homeostat_schema::cel::check(&rule).is_err() {
+            prop_assert!(!errors.is_empty(), "{rule}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(super) mod lists;
 mod strings;
 mod time;
 
-use super::eval::{Eval, Out, fault, no_overload};
+use super::eval::{Eval, Fault, Out, fault, no_overload};
 use super::value::Val;
 
 pub(super) use convert::display;
@@ -164,7 +164,7 @@ fn standard(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> 
         ("startsWith", Some(Val::String(s)), [Val::String(part)]) => Ok(Val::Bool(s.starts_with(&**part))),
         ("endsWith", Some(Val::String(s)), [Val::String(part)]) => Ok(Val::Bool(s.ends_with(&**part))),
         ("matches", Some(Val::String(s)), [Val::String(pattern)])
-        | ("matches", None, [Val::String(s), Val::String(pattern)]) => match regex(eval, pattern) {
+        | ("matches", None, [Val::String(s), Val::String(pattern)]) => match regex(eval, pattern, s) {
             Ok(regex) => Ok(Val::Bool(regex.is_match(s))),
             Err(why) => Err(why),
         },
@@ -200,8 +200,10 @@ fn standard(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> 
     })
 }
 
-/// A compiled pattern; compiling is charged.
-fn regex(eval: &mut Eval, pattern: &str) -> Result<regex::Regex, super::eval::Fault> {
-    eval.charge(1 + pattern.len() as u64)?;
+/// A compiled pattern for a search in `text`. Compiling is dear, and so is a long search.
+fn regex(eval: &mut Eval, pattern: &str, text: &str) -> Result<regex::Regex, Fault> {
+    let search = (1 + text.len() as u64 / 10) * (1 + pattern.len() as u64 / 4);
+    let compile = if crate::pattern::is_cached(pattern) { 0 } else { 1000 + 10 * pattern.len() as u64 };
+    eval.charge(search + compile)?;
     crate::pattern::regex(pattern).or_else(|why| fault(format!("error parsing regexp: {why}")))
 }

@@ -10,11 +10,14 @@ use crate::path::Path;
 
 /// Finds every repeated item or key below `value`.
 pub(super) fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Error>) {
+    if !node.unique_below {
+        return;
+    }
     match value {
         Value::Array(items) => {
             match node.list_type {
                 ListType::Set => {
-                    for i in repeated(items.iter()) {
+                    for i in repeated(items, Value::eq, Value::to_string) {
                         errors.push(Error::duplicate(path.index(i).to_string(), items[i].clone()));
                     }
                 }
@@ -52,12 +55,11 @@ fn map(node: &Node, items: &[Value], path: &Path<'_>, errors: &mut Vec<Error>) {
         ));
         return;
     }
-    if items.len() < 2 {
-        return;
-    }
-    let keys: Vec<Value> = items.iter().map(|item| Value::Object(key(&node.list_keys, item))).collect();
-    for i in repeated(keys.iter()) {
-        errors.push(Error::duplicate(path.index(i).to_string(), keys[i].clone()));
+    let keys = &node.list_keys;
+    let same = |a: &Value, b: &Value| keys.iter().all(|k| a.get(k) == b.get(k));
+    let text = |item: &Value| Value::Object(key(keys, item)).to_string();
+    for i in repeated(items, same, text) {
+        errors.push(Error::duplicate(path.index(i).to_string(), Value::Object(key(keys, &items[i]))));
     }
 }
 
@@ -66,12 +68,23 @@ fn key(keys: &[String], item: &Value) -> Map<String, Value> {
     keys.iter().filter_map(|k| Some((k.clone(), item.get(k)?.clone()))).collect()
 }
 
-/// Indexes of values that stand a second time; a third time is not told again.
-fn repeated<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<usize> {
+/// Lists up to this length are compared in pairs, without a copy.
+const SHORT: usize = 16;
+
+/// Indexes of values that stand a second time; a third time is not told again. `text` is equal where `same` is.
+fn repeated(
+    values: &[Value],
+    same: impl Fn(&Value, &Value) -> bool,
+    text: impl Fn(&Value) -> String,
+) -> Vec<usize> {
+    if values.len() <= SHORT {
+        let times = |i: usize| values[..i].iter().filter(|v| same(v, &values[i])).count();
+        return (0..values.len()).filter(|i| times(*i) == 1).collect();
+    }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
-    for (i, value) in values.enumerate() {
-        let times = seen.entry(value.to_string()).or_default();
+    for (i, value) in values.iter().enumerate() {
+        let times = seen.entry(text(value)).or_default();
         *times += 1;
         if *times == 2 {
             found.push(i);
@@ -82,7 +95,7 @@ fn repeated<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<usize> {
 
 /// Whether any value stands twice.
 pub(super) fn has_duplicates(values: &[Value]) -> bool {
-    !repeated(values.iter()).is_empty()
+    !repeated(values, Value::eq, Value::to_string).is_empty()
 }
 
 /// The item of `old` with the keys of `item`.

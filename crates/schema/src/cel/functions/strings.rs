@@ -38,7 +38,7 @@ pub(super) fn call(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Va
         ("substring", [Val::Int(from)]) => substring(s, *from, None),
         ("substring", [Val::Int(from), Val::Int(to)]) => substring(s, *from, Some(*to)),
         ("format", [Val::List(args)]) => format::format(eval, s, &args.items),
-        ("find", [Val::String(pattern)]) => match regex(eval, pattern) {
+        ("find", [Val::String(pattern)]) => match regex(eval, pattern, s) {
             Ok(regex) => Ok(Val::text(regex.find(s).map_or("", |m| m.as_str()))),
             Err(why) => Err(why),
         },
@@ -130,7 +130,7 @@ fn split(eval: &mut Eval, s: &str, separator: &str, n: i64) -> Out {
 }
 
 fn find_all(eval: &mut Eval, s: &str, pattern: &str, n: i64) -> Out {
-    let regex = regex(eval, pattern)?;
+    let regex = regex(eval, pattern, s)?;
     let most = usize::try_from(n).unwrap_or(usize::MAX);
     let found: Vec<Val> = regex.find_iter(s).take(most).map(|m| Val::text(m.as_str())).collect();
     eval.charge(found.len() as u64)?;
