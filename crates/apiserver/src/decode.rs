@@ -37,6 +37,9 @@ pub(crate) fn parse(body: &[u8], input: Input) -> std::result::Result<Parsed, St
         Input::Yaml => parse_yaml(body, MAX_DEPTH)
             .map(|(value, duplicates)| Parsed { value, duplicates })
             .map_err(|e| e.to_string()),
+        Input::Protobuf => homeostat_protobuf::decode(body)
+            .map(|value| Parsed { value, duplicates: Vec::new() })
+            .map_err(|e| e.to_string()),
     }
 }
 
@@ -68,7 +71,11 @@ pub(crate) fn object(
             summary(body)
         ))
     };
-    let mut parsed = parse(body, input).map_err(|e| unrecognized(&e))?;
+    let mut parsed = match input {
+        Input::Protobuf => protobuf(target, body),
+        _ => parse(body, input),
+    }
+    .map_err(|e| unrecognized(&e))?;
     if !parsed.value.is_object() {
         let go = go_kind(&parsed.value);
         return Err(unrecognized(&format!(
@@ -78,6 +85,17 @@ pub(crate) fn object(
     }
     identify(table, target, &mut parsed.value, body, &unrecognized)?;
     finish(target, parsed, validation, warnings)
+}
+
+/// A body in protobuf, of the target's version and kind where it names none. Custom resources have no such form.
+fn protobuf(target: &Target, body: &[u8]) -> std::result::Result<Parsed, String> {
+    if !target.built_in() {
+        let go = "unstructured.Unstructured".to_owned();
+        return Err(homeostat_protobuf::Error::NotMarshalable(go).to_string());
+    }
+    homeostat_protobuf::decode_as(body, &target.gv().to_string(), &target.resource.kind)
+        .map(|value| Parsed { value, duplicates: Vec::new() })
+        .map_err(|e| e.to_string())
 }
 
 fn go_kind(v: &Value) -> &'static str {

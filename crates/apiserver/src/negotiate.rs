@@ -167,6 +167,8 @@ pub enum Input {
     Json,
     /// YAML.
     Yaml,
+    /// Kubernetes protobuf.
+    Protobuf,
 }
 
 /// The media type of a `Content-Type` header, without parameters, in lower case.
@@ -179,6 +181,7 @@ pub fn input(header: Option<&str>) -> Result<Input> {
     match media_type(header).as_str() {
         "" | "application/json" => Ok(Input::Json),
         "application/yaml" => Ok(Input::Yaml),
+        homeostat_protobuf::MEDIA_TYPE => Ok(Input::Protobuf),
         _ => {
             Err(unsupported(&["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"]))
         }
