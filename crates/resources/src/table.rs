@@ -81,8 +81,14 @@ impl Column {
     }
 
     fn definition(&self) -> Value {
+        // What every table shows is described by the fields' own documentation, as in the reference.
+        let description = match self.name.as_str() {
+            "Name" if self.format == "name" => NAME_DESCRIPTION,
+            "Age" | "Created At" if self.path.is_none() => CREATED_DESCRIPTION,
+            _ => &self.description,
+        };
         json!({
-            "name": self.name, "type": self.kind, "format": self.format, "description": self.description,
+            "name": self.name, "type": self.kind, "format": self.format, "description": description,
             "priority": self.priority,
         })
     }

@@ -107,3 +107,24 @@ fn what_was_accepted_before_is_not_refused_now() {
     assert_eq!(crd::validate_create(&old).len(), 1);
     assert_eq!(crd::validate_update(&old, &old), []);
 }
+
+#[test]
+fn a_deprecated_version_recommends_a_newer_one() {
+    let version = |name: &str, deprecated: bool| {
+        json!({"name": name, "served": true, "storage": name == "v1", "deprecated": deprecated,
+            "schema": {"openAPIV3Schema": {"type": "object"}}})
+    };
+    let mut own_text = version("v1alpha1", true);
+    own_text["deprecationWarning"] = "gone soon".into();
+    let crd = json!({"spec": {"group": "legacy.example.com", "names": {"plural": "brokers", "kind": "Broker"},
+        "versions": [version("v1", false), version("v1beta1", true), version("v2", true), own_text]}});
+    let resource = crd::to_resource(&crd, 1).unwrap();
+    let warning = |name: &str| resource.version(name).and_then(|v| v.deprecation.as_deref());
+    assert_eq!(warning("v1"), None);
+    assert_eq!(
+        warning("v1beta1"),
+        Some("legacy.example.com/v1beta1 Broker is deprecated; use legacy.example.com/v1 Broker")
+    );
+    assert_eq!(warning("v2"), Some("legacy.example.com/v2 Broker is deprecated"));
+    assert_eq!(warning("v1alpha1"), Some("gone soon"));
+}

@@ -73,7 +73,7 @@ pub fn to_resource(crd: &Value, epoch: u64) -> Result<Resource, String> {
     let refuse =
         Schema::compile(&json!({"type": "object", "not": {"type": "object"}})).map_err(|e| e.to_string())?;
     let mut versions: Vec<Version> =
-        specs.iter().map(|v| version(v, group, kind, preserve, &refuse)).collect();
+        specs.iter().map(|v| version(v, specs, group, kind, preserve, &refuse)).collect();
     versions.sort_by(|a, b| compare_versions(&b.gv.version, &a.gv.version));
     let storage = versions.iter().position(|v| *v.gv.version == *stored).unwrap_or(0);
     let conversion = match text(&spec["conversion"]["strategy"]) {
@@ -97,7 +97,7 @@ pub fn to_resource(crd: &Value, epoch: u64) -> Result<Resource, String> {
     })
 }
 
-fn version(v: &Value, group: &str, kind: &str, preserve: bool, refuse: &Schema) -> Version {
+fn version(v: &Value, all: &[Value], group: &str, kind: &str, preserve: bool, refuse: &Schema) -> Version {
     let gv = GroupVersion::new(group, text(&v["name"]));
     let mut schema = v["schema"]["openAPIV3Schema"].clone();
     if !schema.is_object() {
@@ -108,7 +108,7 @@ fn version(v: &Value, group: &str, kind: &str, preserve: bool, refuse: &Schema) 
     let schema = Arc::new(schema);
     let deprecation = (v["deprecated"] == true).then(|| match v["deprecationWarning"].as_str() {
         Some(warning) => warning.to_owned(),
-        None => format!("{gv} {kind} is deprecated"),
+        None => deprecation(&gv, kind, all),
     });
     Version {
         served: v["served"] == true,
@@ -126,6 +126,20 @@ fn version(v: &Value, group: &str, kind: &str, preserve: bool, refuse: &Schema) 
             .collect(),
         openapi: OpenApi::Inline(schema),
         gv,
+    }
+}
+
+/// The warning of a deprecated version without a text of its own; it recommends the best version that is newer.
+fn deprecation(gv: &GroupVersion, kind: &str, all: &[Value]) -> String {
+    let newer = |v: &&Value| {
+        v["served"] == true
+            && v["deprecated"] != true
+            && compare_versions(&gv.version, text(&v["name"])).is_lt()
+    };
+    let best = all.iter().filter(newer).max_by(|a, b| compare_versions(text(&a["name"]), text(&b["name"])));
+    match best {
+        Some(v) => format!("{gv} {kind} is deprecated; use {}/{} {kind}", gv.group, text(&v["name"])),
+        None => format!("{gv} {kind} is deprecated"),
     }
 }
 

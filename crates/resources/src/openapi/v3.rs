@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::operations::{self, Body, Operation, PathItem};
 use super::published::{self, Dialect};
 use super::{Slot, VERSION, custom};
-use crate::builtin;
 use crate::definition::OpenApi;
 
 /// Media types that objects come in.
@@ -24,7 +23,6 @@ pub(super) fn document(slot: &Slot) -> Value {
         }
     }
     let mut schemas = published::closure(roots, Dialect::V3);
-    add_delete_options(slot, &mut schemas);
     for (r, v) in slot.served() {
         if let OpenApi::Inline(source) = &v.openapi {
             schemas.insert(operations::object_name((r, v)), custom::object(r, v, source, Dialect::V3));
@@ -32,6 +30,7 @@ pub(super) fn document(slot: &Slot) -> Value {
         }
     }
     let custom_only = slot.served().all(|(_, v)| matches!(v.openapi, OpenApi::Inline(_)));
+    add_common(slot, custom_only, &mut schemas);
     let info = if custom_only {
         json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
     } else {
@@ -47,11 +46,12 @@ pub(super) fn document(slot: &Slot) -> Value {
     json!({"openapi": "3.0.0", "info": info, "paths": paths, "components": components})
 }
 
-/// Bodies of deletes are known in every group; kubectl looks the kind up in the group of the object.
-fn add_delete_options(slot: &Slot, schemas: &mut BTreeMap<String, Value>) {
+/// Bodies of deletes and events of watches are known in every built-in group; kubectl looks the kinds up in the
+/// group of the object.
+fn add_common(slot: &Slot, custom_only: bool, schemas: &mut BTreeMap<String, Value>) {
     for name in ["DeleteOptions", "WatchEvent"] {
         let full = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}");
-        if name == "WatchEvent" && builtin::definitions().source(&full).is_some() {
+        if name == "WatchEvent" && !custom_only {
             schemas.extend(published::closure(BTreeSet::from([full.clone()]), Dialect::V3));
         }
         if let Some(Value::Object(schema)) = schemas.get_mut(&full) {
