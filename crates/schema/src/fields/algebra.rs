@@ -74,6 +74,33 @@ impl FieldSet {
         out
     }
 
+    /// [`FieldSet::difference`] in place, for a small `other`.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        self.take_away(other, false);
+    }
+
+    /// [`FieldSet::recursive_difference`] in place, for a small `other`.
+    pub(crate) fn subtract_recursive(&mut self, other: &Self) {
+        self.take_away(other, true);
+    }
+
+    fn take_away(&mut self, other: &Self, recursive: bool) {
+        for gone in &other.entries {
+            let Ok(at) = self.entries.binary_search_by(|e| e.element.cmp(&gone.element)) else { continue };
+            let entry = &mut self.entries[at];
+            if gone.member {
+                entry.member = false;
+                if recursive {
+                    entry.children = Self::new();
+                }
+            }
+            entry.children.take_away(&gone.children, recursive);
+            if !entry.member && entry.children.is_empty() {
+                self.entries.remove(at);
+            }
+        }
+    }
+
     /// Whether every path of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
         let mut all = true;
@@ -124,5 +151,27 @@ fn zip<'a>(a: &'a [Entry], b: &'a [Entry], mut f: impl FnMut(Option<&'a Entry>, 
     }
     for rest in &b[j..] {
         f(None, Some(rest));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fields::FieldSet;
+
+    #[test]
+    fn taking_away_in_place_is_the_difference() {
+        let paths = ["a", "a.b", "a.b.c", "a.d", "b.c", "c", "c.d.e"];
+        let all = FieldSet::of(&paths);
+        // Every subset of the paths.
+        for bits in 0..1_u32 << paths.len() {
+            let some: Vec<&str> =
+                (0..paths.len()).filter(|i| bits & (1 << i) != 0).map(|i| paths[i]).collect();
+            let some = FieldSet::of(&some);
+            let (mut plain, mut recursive) = (all.clone(), all.clone());
+            plain.subtract(&some);
+            recursive.subtract_recursive(&some);
+            assert_eq!(plain, all.difference(&some));
+            assert_eq!(recursive, all.recursive_difference(&some));
+        }
     }
 }

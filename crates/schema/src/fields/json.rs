@@ -28,6 +28,19 @@ impl FieldSet {
         }
     }
 
+    /// Whether some path of this set is in a set that is given as fieldsV1, without reading all of that.
+    pub(crate) fn intersects_json(&self, json: &Value) -> bool {
+        let Value::Object(map) = json else { return false };
+        let mut key = String::new();
+        self.entries.iter().any(|entry| {
+            key.clear();
+            entry.element.write(&mut key);
+            let Some(below) = map.get(&key) else { return false };
+            let leaf = below.as_object().is_none_or(|m| m.is_empty() || m.contains_key("."));
+            (entry.member && leaf) || (!entry.children.is_empty() && entry.children.intersects_json(below))
+        })
+    }
+
     /// fieldsV1 as a value. Its keys sort as text there; [`FieldSet::to_json`] has the reference's order.
     pub fn to_value(&self) -> Value {
         fn write(set: &FieldSet, member: bool) -> Value {

@@ -23,7 +23,7 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    pub(super) fn new(owner: &Entry, path: Path) -> Self {
+    pub(super) fn new(owner: &Entry<'_>, path: Path) -> Self {
         Self {
             manager: owner.manager.clone(),
             version: if owner.operation == Operation::Update {

@@ -1,6 +1,7 @@
 //! `metadata.managedFields` read and written: one entry per manager, operation, subresource and, for updates,
 //! version.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use homeostat_model::field::quote;
@@ -25,21 +26,23 @@ impl Operation {
     }
 }
 
-/// One manager's entry.
+/// One manager's entry. Its set is read when it is asked for: most writes touch fields of few managers.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Entry<'a> {
     pub(crate) manager: String,
     pub(crate) operation: Operation,
     pub(crate) api_version: String,
     pub(crate) subresource: String,
     /// RFC 3339, UTC, seconds.
     pub(crate) time: Option<String>,
-    fields: FieldSet,
-    /// fieldsV1 as it was read, until the set changes.
-    source: Option<Value>,
+    fields: OnceCell<FieldSet>,
+    /// fieldsV1 as the object has it, until the set changes.
+    source: Option<&'a Value>,
+    /// fieldsV1 of the set, if it is at hand.
+    written: Option<Value>,
 }
 
-impl Entry {
+impl<'a> Entry<'a> {
     pub(crate) fn new(
         manager: &str,
         operation: Operation,
@@ -53,18 +56,52 @@ impl Entry {
             api_version: api_version.to_owned(),
             subresource: subresource.to_owned(),
             time: None,
-            fields,
+            fields: OnceCell::from(fields),
             source: None,
+            written: None,
         }
     }
 
     pub(crate) fn fields(&self) -> &FieldSet {
-        &self.fields
+        // What can't be read was never written by us, and is nobody's.
+        self.fields.get_or_init(|| self.source.and_then(|s| FieldSet::parse(s).ok()).unwrap_or_default())
     }
 
     pub(crate) fn set_fields(&mut self, fields: FieldSet) {
-        self.fields = fields;
+        self.fields = OnceCell::from(fields);
         self.source = None;
+        self.written = None;
+    }
+
+    /// Sets fields whose JSON is known.
+    pub(crate) fn set_written(&mut self, fields: FieldSet, json: Value) {
+        self.set_fields(fields);
+        self.written = Some(json);
+    }
+
+    /// Whether the entry stands in the object with this version and these fields.
+    pub(crate) fn is_written(&self, api_version: &str, json: &Value) -> bool {
+        self.api_version == api_version && self.source == Some(json)
+    }
+
+    /// The set as it was read, if it hasn't been parsed or changed since.
+    pub(crate) fn unread(&self) -> Option<&'a Value> {
+        if self.fields.get().is_some() { None } else { self.source }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match self.unread() {
+            Some(source) => source.as_object().is_none_or(|m| m.is_empty()),
+            None => self.fields().is_empty(),
+        }
+    }
+
+    /// Whether a path is in both sets.
+    pub(crate) fn intersects(&self, set: &FieldSet) -> bool {
+        match self.unread() {
+            Some(source) => set.intersects_json(source),
+            None => self.fields().intersects(set),
+        }
     }
 
     /// What tells managers apart: the reference's JSON, which is also the order in which conflicts are listed.
@@ -100,22 +137,22 @@ fn id(manager: &str, operation: Operation, api_version: &str, subresource: &str)
 
 /// All entries of an object, by [`Entry::id`].
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Managed {
-    pub(crate) entries: BTreeMap<String, Entry>,
+pub(crate) struct Managed<'a> {
+    pub(crate) entries: BTreeMap<String, Entry<'a>>,
 }
 
-impl Managed {
+impl<'a> Managed<'a> {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    pub(crate) fn insert(&mut self, entry: Entry) {
+    pub(crate) fn insert(&mut self, entry: Entry<'a>) {
         self.entries.insert(entry.id(), entry);
     }
 
-    /// Reads managedFields. `stored` says that they were written by [`Managed::encode`], so that what doesn't
-    /// change need not be written anew.
-    pub(crate) fn decode(list: Option<&Value>, stored: bool) -> Result<Self, String> {
+    /// Reads managedFields. `stored` says that they were written by [`Managed::encode`], so that sets can be taken
+    /// as they are.
+    pub(crate) fn decode(list: Option<&'a Value>, stored: bool) -> Result<Self, String> {
         let mut out = Self::default();
         let list = match list {
             None | Some(Value::Null) => return Ok(out),
@@ -133,7 +170,7 @@ impl Managed {
         if self.is_empty() {
             return None;
         }
-        let mut entries: Vec<Entry> = self.entries.into_values().collect();
+        let mut entries: Vec<Entry<'_>> = self.entries.into_values().collect();
         // Times of one form sort as text; no time is before all.
         entries.sort_by(|a, b| {
             (a.operation, &a.time, &a.manager, &a.api_version, &a.subresource).cmp(&(
@@ -148,7 +185,7 @@ impl Managed {
     }
 }
 
-fn decode(i: usize, value: &Value, stored: bool) -> Result<Entry, String> {
+fn decode(i: usize, value: &Value, stored: bool) -> Result<Entry<'_>, String> {
     let text = |key: &str| match value.get(key) {
         None | Some(Value::Null) => Ok(""),
         Some(Value::String(s)) => Ok(s.as_str()),
@@ -178,9 +215,13 @@ fn decode(i: usize, value: &Value, stored: bool) -> Result<Entry, String> {
         time => Some(normal_time(time).ok_or_else(|| format!("invalid time in managed fields entry {i}"))?),
     };
     let source = value.get("fieldsV1").unwrap_or(&Value::Null);
-    let fields = FieldSet::parse(source).map_err(|e| {
-        format!("error decoding versioned set from {}: error decoding set: {e}", go::v(value))
-    })?;
+    let fields = OnceCell::new();
+    if !stored {
+        let set = FieldSet::parse(source).map_err(|e| {
+            format!("error decoding versioned set from {}: error decoding set: {e}", go::v(value))
+        })?;
+        let _ = fields.set(set);
+    }
     Ok(Entry {
         manager: text("manager")?.to_owned(),
         operation,
@@ -188,24 +229,24 @@ fn decode(i: usize, value: &Value, stored: bool) -> Result<Entry, String> {
         subresource: text("subresource")?.to_owned(),
         time,
         fields,
-        source: if stored { Some(source.clone()) } else { None },
+        source: stored.then_some(source),
+        written: None,
     })
 }
 
-fn encode(entry: Entry) -> Value {
+fn encode(entry: Entry<'_>) -> Value {
     let mut map = Map::new();
     let mut put = |key: &str, value: Value| {
         map.insert(key.to_owned(), value);
     };
+    let fields = match (entry.written, entry.source) {
+        (Some(written), _) => written,
+        (None, Some(source @ Value::Object(_))) => source.clone(),
+        _ => entry.fields.into_inner().unwrap_or_default().to_value(),
+    };
     put("apiVersion", entry.api_version.into());
     put("fieldsType", "FieldsV1".into());
-    put(
-        "fieldsV1",
-        match entry.source {
-            Some(source @ Value::Object(_)) => source,
-            _ => entry.fields.to_value(),
-        },
-    );
+    put("fieldsV1", fields);
     if !entry.manager.is_empty() {
         put("manager", entry.manager.into());
     }

@@ -13,6 +13,7 @@ mod names;
 mod prune;
 pub mod scale;
 mod times;
+mod unchanged;
 mod update;
 
 use serde_json::Value;

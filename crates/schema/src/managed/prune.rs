@@ -14,8 +14,8 @@ use crate::typed;
 /// Removes from `merged` what the applying manager (whose entry is `id` now and was `last`) gave up.
 pub(super) fn prune(
     merged: Value,
-    managed: &Managed,
-    last: &Entry,
+    managed: &Managed<'_>,
+    last: &Entry<'_>,
     id: &str,
     cx: &ManagerCx<'_>,
 ) -> Result<Value, String> {

@@ -17,7 +17,7 @@ const MAX_UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
 /// Fields that nobody owns.
-static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
+pub(super) static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of(&[
         "apiVersion",
         "kind",
@@ -33,6 +33,8 @@ static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
         "metadata.resourceVersion",
     ])
 });
+
+static MANAGED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&["metadata.managedFields"]));
 
 /// Brings `new.metadata.managedFields` up to date after a write that made `new` of `live` (null or empty when
 /// the object is being created).
@@ -56,7 +58,7 @@ pub fn update(live: &Value, new: &mut Value, cx: &ManagerCx<'_>) {
 }
 
 /// The managers before the write; `None` to leave the object without any.
-fn basis(before: Option<&Value>, given: Option<&Value>, cx: &ManagerCx<'_>) -> Option<Managed> {
+fn basis<'a>(before: Option<&'a Value>, given: Option<&'a Value>, cx: &ManagerCx<'_>) -> Option<Managed<'a>> {
     let live = || Managed::decode(before, true).unwrap_or_default();
     if !cx.subresource.is_empty() {
         return Some(live());
@@ -82,13 +84,13 @@ fn is_reset(list: &[Value], schema: &Schema) -> bool {
 }
 
 /// The managers after a write by `manager`.
-pub(super) fn update_with(
+pub(super) fn update_with<'a>(
     live: &Value,
     new: &Value,
-    managed: Managed,
+    managed: Managed<'a>,
     cx: &ManagerCx<'_>,
     manager: &str,
-) -> Result<Managed, String> {
+) -> Result<Managed<'a>, String> {
     let empty = Value::Object(Map::new());
     let live = if live.is_object() { live } else { &empty };
     let mut managed = reconcile(managed, cx);
@@ -97,8 +99,9 @@ pub(super) fn update_with(
         // Updates take what they change.
         TransferError::Conflicts(_) => String::new(),
     })?;
-    let mut taken = changes.modified.union(&changes.added);
-    taken = taken.recursive_difference(cx.reset).difference(&UNOWNED);
+    let mut taken = changes.written;
+    taken.subtract_recursive(cx.reset);
+    taken.subtract(&UNOWNED);
     if !taken.is_empty() {
         let mut entry = Entry::new(manager, Operation::Update, cx.api_version, cx.subresource, taken);
         entry.time = Some(cx.now.to_owned());
@@ -111,13 +114,8 @@ pub(super) fn update_with(
     Ok(managed)
 }
 
-/// Removes from a set what nobody owns.
-pub(super) fn ownable(set: &FieldSet) -> FieldSet {
-    set.difference(&UNOWNED)
-}
-
 /// Drops managers of versions that are gone and brings sets up to date with today's schemas.
-pub(super) fn reconcile(mut managed: Managed, cx: &ManagerCx<'_>) -> Managed {
+pub(super) fn reconcile<'a>(mut managed: Managed<'a>, cx: &ManagerCx<'_>) -> Managed<'a> {
     managed.entries.retain(|_, entry| {
         let other;
         let schema = if entry.api_version == cx.api_version {
@@ -131,7 +129,8 @@ pub(super) fn reconcile(mut managed: Managed, cx: &ManagerCx<'_>) -> Managed {
                 None => return false,
             }
         };
-        if let Some(set) = typed::reconcile(entry.fields(), schema) {
+        let stale = entry.unread().is_none_or(|source| typed::is_stale(source, schema));
+        if stale && let Some(set) = typed::reconcile(entry.fields(), schema) {
             entry.set_fields(set);
         }
         true
@@ -145,46 +144,53 @@ pub(super) enum TransferError {
     Failed(String),
 }
 
+/// What a write did, in the version of the request.
+pub(super) struct Changes {
+    /// Fields added or modified.
+    pub(super) written: FieldSet,
+    /// Whether the object is another one, if only by the order of a list.
+    pub(super) changed: bool,
+}
+
 /// Takes changed and removed fields from all managers but `applier`. Without `force`, changing a field of another
-/// manager is a conflict. Answers what changed in the request's version.
+/// manager is a conflict.
 pub(super) fn transfer(
     live: &Value,
     new: &Value,
-    managed: &mut Managed,
+    managed: &mut Managed<'_>,
     cx: &ManagerCx<'_>,
     applier: Option<&str>,
     force: bool,
-) -> Result<Comparison, TransferError> {
-    if same_object(live, new) {
-        managed.entries.retain(|_, entry| !entry.fields().is_empty());
-        return Ok(Comparison::default());
-    }
-    let changes = typed::compare(live, new, cx.schema).without(cx.reset);
-    let mut others: BTreeMap<String, Comparison> = BTreeMap::new();
+) -> Result<Changes, TransferError> {
+    let mut out = Changes { written: FieldSet::new(), changed: false };
+    let changes = Split::of(typed::compare(live, new, cx.schema).without(cx.reset));
+    out.changed = !changes.is_empty() || !same_object(live, new);
+    let mut others: BTreeMap<String, Split> = BTreeMap::new();
     let mut conflicts = Vec::new();
     let mut left: Vec<(String, FieldSet)> = Vec::new();
-    for (id, entry) in &managed.entries {
-        if applier == Some(id.as_str()) {
-            continue;
-        }
-        let changes = if entry.api_version == cx.api_version {
-            &changes
-        } else {
-            if !others.contains_key(&entry.api_version) {
-                let changes = compare_in(live, new, &entry.api_version, cx).map_err(TransferError::Failed)?;
-                others.insert(entry.api_version.clone(), changes);
+    if out.changed {
+        for (id, entry) in &managed.entries {
+            if applier == Some(id.as_str()) {
+                continue;
             }
-            &others[&entry.api_version]
-        };
-        let touched = entry
-            .fields()
-            .intersection(&changes.modified)
-            .union(&entry.fields().intersection(&changes.added));
-        if !touched.is_empty() && !force {
-            touched.visit(&mut |path| conflicts.push(Conflict::new(entry, Path(path.to_vec()))));
-        }
-        if !touched.is_empty() || entry.fields().intersects(&changes.removed) {
-            left.push((id.clone(), entry.fields().difference(&touched).difference(&changes.removed)));
+            let changes = if entry.api_version == cx.api_version {
+                &changes
+            } else {
+                if !others.contains_key(&entry.api_version) {
+                    let changes =
+                        compare_in(live, new, &entry.api_version, cx).map_err(TransferError::Failed)?;
+                    others.insert(entry.api_version.clone(), Split::of(changes));
+                }
+                &others[&entry.api_version]
+            };
+            let written = entry.intersects(&changes.written);
+            if written && !force {
+                let touched = entry.fields().intersection(&changes.written);
+                touched.visit(&mut |path| conflicts.push(Conflict::new(entry, Path(path.to_vec()))));
+            } else if written || entry.intersects(&changes.removed) {
+                let rest = entry.fields().difference(&changes.written).difference(&changes.removed);
+                left.push((id.clone(), rest));
+            }
         }
     }
     if !conflicts.is_empty() {
@@ -195,8 +201,34 @@ pub(super) fn transfer(
             entry.set_fields(set);
         }
     }
-    managed.entries.retain(|_, entry| !entry.fields().is_empty());
-    Ok(changes)
+    managed.entries.retain(|_, entry| !entry.is_empty());
+    out.written = changes.written;
+    Ok(out)
+}
+
+/// A comparison as ownership sees it: a field that is added or modified is written.
+struct Split {
+    written: FieldSet,
+    removed: FieldSet,
+}
+
+impl Split {
+    fn of(changes: Comparison) -> Self {
+        let written = match (changes.added.is_empty(), changes.modified.is_empty()) {
+            (true, _) => changes.modified,
+            (_, true) => changes.added,
+            _ => changes.modified.union(&changes.added),
+        };
+        let mut out = Self { written, removed: changes.removed };
+        // managedFields themselves come and go while they are worked on.
+        out.written.subtract(&MANAGED_FIELDS);
+        out.removed.subtract(&MANAGED_FIELDS);
+        out
+    }
+
+    fn is_empty(&self) -> bool {
+        self.written.is_empty() && self.removed.is_empty()
+    }
 }
 
 fn compare_in(live: &Value, new: &Value, version: &str, cx: &ManagerCx<'_>) -> Result<Comparison, String> {
@@ -214,7 +246,7 @@ fn compare_in(live: &Value, new: &Value, version: &str, cx: &ManagerCx<'_>) -> R
 
 /// Merges the oldest entries of updates so that no more than [`MAX_UPDATERS`] are left: per version, the oldest is
 /// kept in mind and becomes `ancient-changes` when a second one of its version has to go.
-fn cap(managed: &mut Managed) {
+fn cap(managed: &mut Managed<'_>) {
     let mut updaters: Vec<(Option<String>, String)> = managed
         .entries
         .iter()

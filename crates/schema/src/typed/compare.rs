@@ -20,20 +20,12 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    pub(crate) fn is_same(&self) -> bool {
-        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
-    }
-
     /// Without the fields of `ignored` and what is below them.
-    pub(crate) fn without(self, ignored: &FieldSet) -> Self {
-        if ignored.is_empty() || self.is_same() {
-            return self;
+    pub(crate) fn without(mut self, ignored: &FieldSet) -> Self {
+        for set in [&mut self.added, &mut self.modified, &mut self.removed] {
+            set.subtract_recursive(ignored);
         }
-        Self {
-            added: self.added.recursive_difference(ignored),
-            modified: self.modified.recursive_difference(ignored),
-            removed: self.removed.recursive_difference(ignored),
-        }
+        self
     }
 }
 
@@ -54,9 +46,6 @@ impl Walk {
         let leaf = match (old, new) {
             (None, None) => return,
             (Some(old), Some(new)) => {
-                if equal_values(old, new) {
-                    return;
-                }
                 let (a, b) = (ty.form(old), ty.form(new));
                 if a != b {
                     // The place was of another form before: what it had goes, as if the new value weren't there.
@@ -123,8 +112,10 @@ impl Walk {
     }
 
     fn field(&mut self, key: &str, old: Option<&Value>, new: Option<&Value>, ty: Type<'_>) {
+        // Scalars, which most fields are, are told before anything is made.
         if let (Some(old), Some(new)) = (old, new)
-            && equal_values(old, new)
+            && !matches!(old, Value::Object(_) | Value::Array(_))
+            && old == new
         {
             return;
         }
@@ -141,6 +132,9 @@ impl Walk {
     }
 
     fn list(&mut self, old: &[Value], new: &[Value], ty: List<'_>) {
+        if old.len() == new.len() && old.iter().zip(new).all(|(a, b)| equal_values(a, b)) {
+            return;
+        }
         let mut all: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
         for item in old {
             if let Ok(element) = items::element(ty, item) {

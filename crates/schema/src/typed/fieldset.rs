@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::items;
 use super::types::{Form, List, Relation, Type};
+use super::validate;
 use crate::fields::{FieldSet, PathElement};
 
 /// The leaves of an object, its list items, the entries of its maps, and empty or null objects.
@@ -11,63 +12,77 @@ use crate::fields::{FieldSet, PathElement};
 /// Objects that a schema declares are not in the set, only what is in them is. An item that stands twice counts
 /// as one leaf.
 pub(crate) fn field_set(value: &Value, ty: Type<'_>) -> FieldSet {
-    below(value, ty).1
+    below::<false>(value, ty).map(|(_, set)| set).unwrap_or_default()
+}
+
+/// [`field_set`] of an object that must fit its schema as [`super::validate`] has it; `None` if it may not.
+pub(crate) fn strict(value: &Value, ty: Type<'_>) -> Option<FieldSet> {
+    below::<true>(value, ty).map(|(_, set)| set)
 }
 
 /// Whether the place itself is a leaf, and what is in the set below it.
-fn below(value: &Value, ty: Type<'_>) -> (bool, FieldSet) {
+fn below<const STRICT: bool>(value: &Value, ty: Type<'_>) -> Option<(bool, FieldSet)> {
+    let none = || Some((false, FieldSet::new()));
+    let whole = || if STRICT && !validate::fits(value, ty) { None } else { Some((true, FieldSet::new())) };
     match ty.settle(ty.form(value)) {
-        Form::Scalar => (true, FieldSet::new()),
+        Form::Scalar => whole(),
         Form::Map | Form::Open => {
             if ty.is_atomic_map() {
-                return (true, FieldSet::new());
+                return whole();
             }
-            let Value::Object(map) = value else { return (false, FieldSet::new()) };
+            let map = match value {
+                Value::Object(map) => map,
+                other if STRICT && !other.is_null() => return None,
+                _ => return none(),
+            };
             let mut set = FieldSet::new();
             for (key, child) in map {
                 let named = ty.named(key);
-                let Some(child_type) = named.or_else(|| ty.element()) else { continue };
-                let (leaf, children) = below(child, child_type);
+                let child_type = match named.or_else(|| ty.element()) {
+                    Some(child_type) => child_type,
+                    None if STRICT => return None,
+                    None => continue,
+                };
+                let (leaf, children) = below::<STRICT>(child, child_type)?;
                 let empty = child.is_null() || child.as_object().is_some_and(|m| m.is_empty());
                 set.push(PathElement::field(key), leaf || empty || named.is_none(), children);
             }
-            (false, set)
+            Some((false, set))
         }
-        Form::List => match ty.list() {
-            None => (false, FieldSet::new()),
-            Some(t) if matches!(t.relation, Relation::Atomic) => (true, FieldSet::new()),
-            Some(t) => match value {
-                Value::Array(list) => (false, list_set(list, t)),
-                _ => (false, FieldSet::new()),
-            },
+        Form::List => match (ty.list(), value) {
+            (Some(t), _) if matches!(t.relation, Relation::Atomic) => whole(),
+            (Some(t), Value::Array(list)) => Some((false, list_set::<STRICT>(list, t)?)),
+            (_, other) if STRICT && !other.is_null() => None,
+            _ => none(),
         },
     }
 }
 
-fn list_set(list: &[Value], ty: List<'_>) -> FieldSet {
+fn list_set<const STRICT: bool>(list: &[Value], ty: List<'_>) -> Option<FieldSet> {
     let mut set = FieldSet::new();
-    let mut twice: Vec<PathElement> = Vec::new();
     let mut elements: Vec<(PathElement, &Value)> = Vec::with_capacity(list.len());
     for item in list {
-        // What has no element was refused when the object was checked.
-        if let Ok(element) = items::element(ty, item) {
-            elements.push((element, item));
+        match items::element(ty, item) {
+            Ok(element) => elements.push((element, item)),
+            Err(_) if STRICT => return None,
+            // What has no element was refused when the object was checked.
+            Err(_) => {}
         }
     }
     elements.sort_by(|a, b| a.0.cmp(&b.0));
-    for pair in elements.windows(2) {
-        if pair[0].0 == pair[1].0 && twice.last() != Some(&pair[0].0) {
-            twice.push(pair[0].0.clone());
+    let mut elements = elements.into_iter().peekable();
+    while let Some((element, item)) = elements.next() {
+        let mut twice = false;
+        while elements.next_if(|(next, _)| *next == element).is_some() {
+            twice = true;
         }
-    }
-    for (element, item) in elements {
-        if twice.binary_search(&element).is_ok() {
-            set.entry(&element).member = true;
-        } else {
-            set.push(element, true, below(item, ty.items).1);
+        if twice && STRICT {
+            return None;
         }
+        let children = if twice { FieldSet::new() } else { below::<STRICT>(item, ty.items)?.1 };
+        set.push(element, true, children);
     }
-    set
+    Some(set)
 }
 
 /// The set with the fields added that the schema names and that have members below them.

@@ -7,10 +7,13 @@ use serde_json::Value;
 
 use super::items;
 use super::types::{Form, List, Relation, Type};
-use crate::fields::PathElement;
+use crate::fields::{PathElement, equal_values};
 
-/// Merges `applied` into `live`. Both were checked.
-pub(crate) fn merge(live: &mut Value, applied: &Value, ty: Type<'_>) {
+/// A live list has an item without a key, and can't be merged.
+pub(crate) struct Unnamed;
+
+/// Merges `applied`, which was checked, into `live`.
+pub(crate) fn merge(live: &mut Value, applied: &Value, ty: Type<'_>) -> Result<(), Unnamed> {
     match ty.settle(ty.form(applied)) {
         Form::Scalar => live.clone_from(applied),
         Form::Map | Form::Open => {
@@ -20,7 +23,7 @@ pub(crate) fn merge(live: &mut Value, applied: &Value, ty: Type<'_>) {
                 Value::Object(map) if !ty.is_atomic_map() && !(empty && map.is_empty()) => {
                     for (key, value) in applied.as_object().into_iter().flatten() {
                         match (map.get_mut(key), ty.field(key)) {
-                            (Some(current), Some(child)) => merge(current, value, child),
+                            (Some(current), Some(child)) => merge(current, value, child)?,
                             (Some(current), None) => current.clone_from(value),
                             (None, _) => {
                                 map.insert(key.clone(), value.clone());
@@ -32,17 +35,44 @@ pub(crate) fn merge(live: &mut Value, applied: &Value, ty: Type<'_>) {
             }
         }
         Form::List => {
-            let items = applied.as_array().map_or(&[][..], Vec::as_slice);
+            let applied_items = applied.as_array().map_or(&[][..], Vec::as_slice);
             match (live, ty.list()) {
                 (Value::Array(current), Some(list))
                     if !matches!(list.relation, Relation::Atomic)
-                        && !(items.is_empty() && current.is_empty()) =>
+                        && !(applied_items.is_empty() && current.is_empty()) =>
                 {
-                    *current = merge_lists(std::mem::take(current), items, list);
+                    if let Some(places) = items::align(current, applied_items, list) {
+                        for (at, item) in places.into_iter().zip(applied_items) {
+                            merge(&mut current[at], item, list.items)?;
+                        }
+                    } else {
+                        *current = merge_lists(current, applied_items, list)?;
+                    }
                 }
                 (other, _) => other.clone_from(applied),
             }
         }
+    }
+    Ok(())
+}
+
+/// Whether merging `applied` would leave `live` as it is; may say no where it would.
+pub(crate) fn covers(live: &Value, applied: &Value, ty: Type<'_>) -> bool {
+    match (ty.settle(ty.form(applied)), live, applied) {
+        (Form::Map, Value::Object(live), Value::Object(applied)) if !ty.is_atomic_map() => {
+            applied.iter().all(|(key, value)| match (live.get(key), ty.field(key)) {
+                (Some(current), Some(child)) => covers(current, value, child),
+                _ => false,
+            })
+        }
+        (Form::List, Value::Array(live), Value::Array(applied)) => match ty.list() {
+            Some(list) if !matches!(list.relation, Relation::Atomic) => items::align(live, applied, list)
+                .is_some_and(|places| {
+                    places.into_iter().zip(applied).all(|(at, item)| covers(&live[at], item, list.items))
+                }),
+            _ => live.len() == applied.len() && live.iter().zip(applied).all(|(a, b)| equal_values(a, b)),
+        },
+        (_, live, applied) => equal_values(live, applied),
     }
 }
 
@@ -71,9 +101,11 @@ impl<T> Side<T> {
     }
 }
 
-fn merge_lists(live: Vec<Value>, applied: &[Value], ty: List<'_>) -> Vec<Value> {
-    let name = |item: Value| items::element(ty, &item).ok().map(|e| (e, item));
-    let mut live: Side<Value> = Side::new(live.into_iter().filter_map(name).collect());
+fn merge_lists(live: &mut [Value], applied: &[Value], ty: List<'_>) -> Result<Vec<Value>, Unnamed> {
+    let names: Result<Vec<PathElement>, _> = live.iter().map(|item| items::element(ty, item)).collect();
+    let names = names.map_err(|_| Unnamed)?;
+    let mut live: Side<Value> =
+        Side::new(names.into_iter().zip(live.iter_mut().map(std::mem::take)).collect());
     let applied: Side<&Value> =
         Side::new(applied.iter().filter_map(|i| items::element(ty, i).ok().map(|e| (e, i))).collect());
 
@@ -89,7 +121,7 @@ fn merge_lists(live: Vec<Value>, applied: &[Value], ty: List<'_>) -> Vec<Value> 
             let element = &live.items[l].0;
             if *element == applied.items[r].0 {
                 merged[r] = true;
-                out.push(merged_item(&mut live, &applied, r, ty));
+                out.push(merged_item(&mut live, &applied, r, ty)?);
                 l += 1;
                 r += 1;
                 next_shared += 1;
@@ -116,26 +148,31 @@ fn merge_lists(live: Vec<Value>, applied: &[Value], ty: List<'_>) -> Vec<Value> 
         }
         if r < applied.items.len() {
             merged[r] = true;
-            out.push(merged_item(&mut live, &applied, r, ty));
+            out.push(merged_item(&mut live, &applied, r, ty)?);
             if shared.get(next_shared) == Some(&r) {
                 next_shared += 1;
             }
             r += 1;
         }
     }
-    out
+    Ok(out)
 }
 
 /// The applied item `r`, merged into its live counterpart if there is exactly one.
-fn merged_item(live: &mut Side<Value>, applied: &Side<&Value>, r: usize, ty: List<'_>) -> Value {
+fn merged_item(
+    live: &mut Side<Value>,
+    applied: &Side<&Value>,
+    r: usize,
+    ty: List<'_>,
+) -> Result<Value, Unnamed> {
     let (element, item) = &applied.items[r];
     match live.places(element) {
         [one] => {
             let at = *one;
             let mut current = std::mem::take(&mut live.items[at].1);
-            merge(&mut current, item, ty.items);
-            current
+            merge(&mut current, item, ty.items)?;
+            Ok(current)
         }
-        _ => (*item).clone(),
+        _ => Ok((*item).clone()),
     }
 }

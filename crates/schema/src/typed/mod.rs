@@ -5,6 +5,7 @@
 //! is not changed keeps its order and its form.
 
 mod compare;
+mod exact;
 mod fieldset;
 pub(crate) mod go;
 mod items;
@@ -39,8 +40,10 @@ pub fn field_set(object: &Value, schema: &Schema) -> FieldSet {
 }
 
 /// The object with another merged into it, as apply merges before it removes what was given up.
+///
+/// Items of the live object that have no key, which its schema doesn't allow, are lost where they would merge.
 pub fn merge(live: &mut Value, applied: &Value, schema: &Schema) {
-    merge::merge(live, applied, root(schema));
+    let _ = merge::merge(live, applied, root(schema));
 }
 
 /// The object without the fields and items of a set.
@@ -63,6 +66,46 @@ pub(crate) fn compare(old: &Value, new: &Value, schema: &Schema) -> Comparison {
 /// See [`fieldset::with_named_parents`].
 pub(crate) fn with_named_parents(set: &FieldSet, schema: &Schema) -> FieldSet {
     fieldset::with_named_parents(set, Some(root(schema)))
+}
+
+/// The fields of an object that is applied, or why it can't be.
+pub(crate) fn checked_field_set(object: &Value, schema: &Schema) -> Result<FieldSet, TypeErrors> {
+    if let Some(set) = fieldset::strict(object, root(schema)) {
+        return Ok(set);
+    }
+    check(object, schema, false)?;
+    // Nothing is wrong after all; take what there is.
+    Ok(field_set(object, schema))
+}
+
+/// [`merge`], or why the live object doesn't fit its schema.
+pub(crate) fn checked_merge(live: &mut Value, applied: &Value, schema: &Schema) -> Result<(), TypeErrors> {
+    match merge::merge(live, applied, root(schema)) {
+        Ok(()) => Ok(()),
+        Err(merge::Unnamed) => check(live, schema, true),
+    }
+}
+
+/// Whether merging `applied` would leave `live` as it is; may say no where it would.
+pub(crate) fn covers(live: &Value, applied: &Value, schema: &Schema) -> bool {
+    merge::covers(live, applied, root(schema))
+}
+
+/// Whether an object names exactly the fields of a set that is given as fieldsV1, if those of `reset` (and what is
+/// below them) and of `unowned` don't count; may say no where it would.
+pub(crate) fn is_exactly(
+    object: &Value,
+    schema: &Schema,
+    set: &Value,
+    reset: &FieldSet,
+    unowned: &FieldSet,
+) -> bool {
+    exact::is_exactly(object, root(schema), set, reset, unowned)
+}
+
+/// See [`reconcile::is_stale`].
+pub(crate) fn is_stale(set: &Value, schema: &Schema) -> bool {
+    reconcile::is_stale(set, root(schema))
 }
 
 /// See [`reconcile::reconcile`].

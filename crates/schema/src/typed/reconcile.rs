@@ -2,6 +2,8 @@
 //!
 //! The other way, from atomic to granular, nothing is done; such a field stays owned as it was written.
 
+use serde_json::Value;
+
 use super::fieldset::step;
 use super::types::{Relation, Type};
 use crate::fields::{Entry, FieldSet, PathElement};
@@ -17,6 +19,30 @@ pub(crate) fn reconcile(set: &FieldSet, ty: Type<'_>) -> Option<FieldSet> {
         return None;
     }
     Some(set.recursive_difference(&walk.whole).union(&walk.whole))
+}
+
+/// Whether a set, given as fieldsV1, may have to be brought up to date: whether something below an atomic place is
+/// owned. It reads as little as it can, for nearly no set is.
+pub(crate) fn is_stale(json: &Value, ty: Type<'_>) -> bool {
+    let Value::Object(map) = json else { return false };
+    if map.is_empty() || (map.len() == 1 && map.contains_key(".")) {
+        return false;
+    }
+    if becomes_whole(ty, false, true) {
+        return true;
+    }
+    let items = if is_list(ty) { ty.list().map(|l| l.items) } else { None };
+    map.iter().any(|(key, below)| {
+        if below.as_object().is_none_or(|m| m.is_empty()) {
+            return false;
+        }
+        let child = match (items, key.strip_prefix("f:")) {
+            (Some(items), _) => Some(items),
+            (None, Some(name)) if !is_list(ty) => ty.field(name),
+            (None, _) => ty.element(),
+        };
+        child.is_some_and(|ty| is_stale(below, ty))
+    })
 }
 
 /// Whether something below an atomic place is owned. Cheap, as it nearly never is.

@@ -38,6 +38,26 @@ pub(crate) fn check(value: &Value, ty: Type<'_>, allow_duplicates: bool) -> Resu
     if walk.errors.is_empty() { Ok(()) } else { Err(TypeErrors(walk.errors)) }
 }
 
+/// [`check`] without duplicates, when only the answer counts.
+pub(crate) fn fits(value: &Value, ty: Type<'_>) -> bool {
+    if value.is_null() {
+        return true;
+    }
+    match ty.settle(ty.form(value)) {
+        Form::Map | Form::Open => value.as_object().is_some_and(|map| {
+            map.iter().all(|(key, child)| ty.field(key).is_some_and(|ty| fits(child, ty)))
+        }),
+        Form::Scalar => ty.scalar().is_some_and(|s| is_scalar(s, value)),
+        Form::List => match (value, ty.list()) {
+            (Value::Array(list), Some(t)) if matches!(t.relation, Relation::Atomic) => {
+                list.iter().all(|item| fits(item, t.items))
+            }
+            (Value::Array(_), Some(_)) => check(value, ty, false).is_ok(),
+            _ => false,
+        },
+    }
+}
+
 struct Walk<'a> {
     allow_duplicates: bool,
     path: Vec<Step<'a>>,
@@ -123,12 +143,21 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn scalar(ty: Scalar, value: &Value) -> Option<String> {
-    match (ty, value) {
+fn is_scalar(ty: Scalar, value: &Value) -> bool {
+    matches!(
+        (ty, value),
         (Scalar::Numeric, Value::Number(_))
-        | (Scalar::String, Value::String(_))
-        | (Scalar::Boolean, Value::Bool(_))
-        | (Scalar::Any, Value::Bool(_) | Value::Number(_) | Value::String(_)) => None,
+            | (Scalar::String, Value::String(_))
+            | (Scalar::Boolean, Value::Bool(_))
+            | (Scalar::Any, Value::Bool(_) | Value::Number(_) | Value::String(_))
+    )
+}
+
+fn scalar(ty: Scalar, value: &Value) -> Option<String> {
+    if is_scalar(ty, value) {
+        return None;
+    }
+    match (ty, value) {
         (Scalar::Numeric, other) => {
             Some(format!("expected numeric (int or float), got {}", go::type_name(other)))
         }
