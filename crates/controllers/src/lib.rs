@@ -4,10 +4,14 @@
 //! Nothing here knows the API server or the store, so the same code runs against any cluster.
 //! Invariant: a reconcile that finds everything as it should be writes nothing.
 
+mod accounts;
+mod aggregation;
 mod common;
 mod deployment;
 mod garbage;
+mod namespace;
 mod replicaset;
+mod root_ca;
 mod statefulset;
 
 use std::collections::BTreeSet;
@@ -18,10 +22,14 @@ use k8s_openapi::api::core::v1::ReplicationController;
 
 /// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
 pub const NAMES: &[(&str, &str)] = &[
+    ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
     ("deployment-controller", "deployment"),
     ("garbage-collector-controller", "garbagecollector"),
+    ("namespace-controller", "namespace"),
     ("replicaset-controller", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller"),
+    ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
+    ("serviceaccount-controller", "serviceaccount"),
     ("statefulset-controller", "statefulset"),
 ];
 
@@ -39,14 +47,20 @@ pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Confi
     }
 }
 
-fn add_one(manager: &mut Manager, name: &str, _config: &Config) {
+fn add_one(manager: &mut Manager, name: &str, config: &Config) {
     match name {
+        "clusterrole-aggregation-controller" => manager.add(aggregation::Aggregation),
         "deployment-controller" => manager.add(deployment::Deployments::default()),
         garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
+        "namespace-controller" => manager.add(namespace::Namespaces),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
         "replicationcontroller-controller" => {
             manager.add(replicaset::Replicas::<ReplicationController>::default())
         }
+        "root-ca-certificate-publisher-controller" => {
+            manager.add(root_ca::RootCa { pem: config.root_ca.clone() })
+        }
+        "serviceaccount-controller" => manager.add(accounts::ServiceAccounts),
         "statefulset-controller" => manager.add(statefulset::StatefulSets::default()),
         _ => manager,
     };
