@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, PoisonError};
 
-use homeostat_model::Status;
 use homeostat_model::status::Result;
+use homeostat_model::{GroupResource, Status};
 use http::Method;
 
 use crate::negotiate::Accepted;
@@ -77,21 +77,22 @@ fn check_custom(target: &Target, call: &Call) -> Result<()> {
     let i = &call.info;
     let id = &target.resource.id;
     if !target.version().verbs.contains(&i.verb.as_str()) {
-        let text = format!("{} is not supported on resources of kind \"{id}\"", i.verb);
-        let mut s = Status::new(405, "MethodNotAllowed", text);
-        let details = s.details.get_or_insert_default();
-        details.group = id.group.to_string();
-        details.kind = id.resource.to_string();
-        return Err(s);
-    }
-    if target.terminating() && i.verb == "create" {
-        let why = "create not allowed while custom resource definition is terminating";
-        return Err(Status::forbidden(id, &i.path_name, why));
+        return Err(unsupported(id, &i.verb));
     }
     if matches!(i.verb.as_str(), "update" | "patch") && i.path_name.is_empty() {
         return Err(Status::bad_request("name must be provided"));
     }
     Ok(())
+}
+
+/// The 405 of custom resources.
+fn unsupported(id: &GroupResource, verb: &str) -> Status {
+    let text = format!("{verb} is not supported on resources of kind \"{id}\"");
+    let mut s = Status::new(405, "MethodNotAllowed", text);
+    let details = s.details.get_or_insert_default();
+    details.group = id.group.to_string();
+    details.kind = id.resource.to_string();
+    s
 }
 
 async fn verb(server: &Arc<Server>, target: &Target, call: &mut Call, accepted: Accepted) -> Result<Answer> {
@@ -126,10 +127,7 @@ async fn subresource(
     if head || !sub.verbs.contains(&i.verb.as_str()) {
         return Err(match target.built_in() {
             true => Status::method_not_allowed(),
-            false => {
-                let text = format!("{} is not supported on resources of kind \"{id}\"", i.verb);
-                Status::new(405, "MethodNotAllowed", text)
-            }
+            false => unsupported(&id, &i.verb),
         });
     }
     let accepted = match sub.name.as_str() {

@@ -17,6 +17,7 @@ pub mod negotiate;
 mod nonresource;
 pub mod object;
 pub mod options;
+mod protobuf;
 mod read;
 mod registry;
 pub mod request_info;

@@ -15,6 +15,8 @@ pub enum Format {
     PrettyJson,
     /// YAML.
     Yaml,
+    /// Kubernetes protobuf.
+    Protobuf,
 }
 
 impl Format {
@@ -23,6 +25,7 @@ impl Format {
         match self {
             Self::Json | Self::PrettyJson => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => homeostat_protobuf::MEDIA_TYPE,
         }
     }
 }
@@ -116,8 +119,15 @@ pub fn not_acceptable() -> Status {
     )
 }
 
-/// Chooses the form of an answer. `views`: whether tables and metadata-only views exist for it.
-pub fn accept(header: Option<&str>, pretty: Option<&str>, user_agent: &str, views: bool) -> Result<Accepted> {
+/// Chooses the form of an answer. `views`: whether tables and metadata-only views exist for it; `packed`: whether it
+/// has a form in protobuf. (Metadata-only views always have one, tables never.)
+pub fn accept(
+    header: Option<&str>,
+    pretty: Option<&str>,
+    user_agent: &str,
+    views: bool,
+    packed: bool,
+) -> Result<Accepted> {
     let header = header.map(str::trim).filter(|h| !h.is_empty()).unwrap_or("*/*");
     let browser =
         user_agent.starts_with("Mozilla") || user_agent.starts_with("curl") || user_agent.starts_with("Wget");
@@ -130,11 +140,16 @@ pub fn accept(header: Option<&str>, pretty: Option<&str>, user_agent: &str, view
             if pretty || clause.param("pretty") == Some("1") { Format::PrettyJson } else { Format::Json }
         } else if clause.matches("application", "yaml") {
             Format::Yaml
+        } else if clause.matches("application", "vnd.kubernetes.protobuf") {
+            Format::Protobuf
         } else {
             continue;
         };
-        if let Some(view) = view(&clause, views) {
-            return Ok(Accepted { format, view });
+        match view(&clause, views) {
+            None => {}
+            Some(View::Object) if format == Format::Protobuf && !packed => {}
+            Some(View::Table(_)) if format == Format::Protobuf => {}
+            Some(view) => return Ok(Accepted { format, view }),
         }
     }
     Err(not_acceptable())
@@ -216,7 +231,7 @@ mod tests {
     use super::*;
 
     fn check(header: &str, expect: Option<(Format, View)>) {
-        let got = accept(Some(header), None, "", true).ok().map(|a| (a.format, a.view));
+        let got = accept(Some(header), None, "", true, false).ok().map(|a| (a.format, a.view));
         assert_eq!(got, expect, "{header}");
     }
 
@@ -242,6 +257,26 @@ mod tests {
             Some((Format::Json, View::MetadataList("v1beta1"))),
         );
         check(",;,,/", None);
+    }
+
+    #[test]
+    fn protobuf_is_offered_where_the_answer_has_that_form() {
+        const PROTO: &str = "application/vnd.kubernetes.protobuf";
+        let check = |header: &str, packed: bool, expect: Option<(Format, View)>| {
+            let got = accept(Some(header), None, "", true, packed).ok().map(|a| (a.format, a.view));
+            assert_eq!(got, expect, "{header} {packed}");
+        };
+        check(PROTO, true, Some((Format::Protobuf, View::Object)));
+        check(PROTO, false, None);
+        check(&format!("{PROTO},application/json"), true, Some((Format::Protobuf, View::Object)));
+        check(&format!("{PROTO},application/json"), false, Some((Format::Json, View::Object)));
+        check(&format!("{PROTO};stream=watch"), true, Some((Format::Protobuf, View::Object)));
+        check(&format!("application/json,{PROTO}"), true, Some((Format::Json, View::Object)));
+        let metadata = format!("{PROTO};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+        check(&metadata, false, Some((Format::Protobuf, View::MetadataList("v1"))));
+        let table = format!("{PROTO};as=Table;g=meta.k8s.io;v=v1");
+        check(&table, true, None);
+        check(&format!("{table},application/json"), true, Some((Format::Json, View::Object)));
     }
 
     #[test]

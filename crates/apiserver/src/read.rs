@@ -58,6 +58,10 @@ pub(crate) fn decode(bytes: &[u8], epoch: u64, target: &Target) -> Value {
     }
     if !target.is_storage() {
         resource.strategy.convert(&mut v, target.gv());
+        if !target.built_in() {
+            // What the version asked for does not know is not shown; what it would default stays unset.
+            target.version().schema.prune(&mut v);
+        }
     }
     v
 }

@@ -192,16 +192,19 @@ impl Registry {
     pub(crate) fn set(&self, crd: &str, resource: Option<Resource>) {
         let old = self.table();
         let mut custom = old.custom.clone();
-        let before = match resource {
-            Some(r) => {
-                let served = Served { resource: Arc::new(r), changed: CancellationToken::new() };
-                custom.insert(crd.to_owned(), served)
-            }
-            None => custom.remove(crd),
-        };
+        let before = custom.remove(crd);
+        let mut ended = before.map(|b| (b.resource.epoch, b.changed));
+        if let Some(r) = resource {
+            // With the same schemas, watches go on (a definition that is being deleted, say).
+            let changed = match ended.take_if(|(epoch, _)| *epoch == r.epoch) {
+                Some((_, token)) => token,
+                None => CancellationToken::new(),
+            };
+            custom.insert(crd.to_owned(), Served { resource: Arc::new(r), changed });
+        }
         self.table.store(Arc::new(Table::build(&self.built_in, custom, &old.openapi)));
-        if let Some(served) = before {
-            served.changed.cancel();
+        if let Some((_, token)) = ended {
+            token.cancel();
         }
     }
 }

@@ -151,8 +151,25 @@ pub struct Shape {
 pub async fn response(answer: Answer, shape: Shape) -> Response<Body> {
     let mut headers = answer.headers;
     add_warnings(&mut headers, &answer.warnings);
+    let mut code = answer.code;
     let (kind, body) = match answer.content {
         Content::Raw(kind, body) => (kind, body),
+        content if shape.format == Format::Protobuf => {
+            let value = match content {
+                Content::Value(v) => v,
+                Content::Json(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+                Content::Chunks(body) | Content::Raw(_, body) => {
+                    serde_json::from_slice(&collect(body).await).unwrap_or_default()
+                }
+            };
+            match crate::protobuf::body(&value) {
+                Ok(bytes) => (shape.format.content_type(), Body::full(bytes)),
+                Err(status) => {
+                    code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                    (Format::Json.content_type(), Body::full(write(&status.to_value(), Format::Json)))
+                }
+            }
+        }
         Content::Json(bytes) if shape.format == Format::Json => ("application/json", Body::full(bytes)),
         Content::Value(v) => (shape.format.content_type(), Body::full(write(&v, shape.format))),
         Content::Json(bytes) => (shape.format.content_type(), Body::full(rewrite(&bytes, shape.format))),
@@ -174,7 +191,7 @@ pub async fn response(answer: Answer, shape: Shape) -> Response<Body> {
         body
     };
     let mut r = Response::new(body);
-    *r.status_mut() = answer.code;
+    *r.status_mut() = code;
     *r.headers_mut() = headers;
     r
 }
@@ -194,7 +211,8 @@ pub async fn error(status: &Status, shape: Shape) -> Response<Body> {
 /// A value in a format.
 pub fn write(value: &Value, format: Format) -> Bytes {
     match format {
-        Format::Json => object::to_bytes(value),
+        // Protobuf is written by its own module, which can fail.
+        Format::Json | Format::Protobuf => object::to_bytes(value),
         Format::PrettyJson => {
             let mut out = serde_json::to_vec_pretty(value).unwrap_or_default();
             out.push(b'\n');

@@ -144,6 +144,7 @@ impl ApiServer {
             call.query.get("pretty"),
             call.header(header::USER_AGENT).unwrap_or_default(),
             true,
+            self.packed(&call.info),
         );
         if let Ok(a) = &accepted {
             shape.format = a.format;
@@ -188,6 +189,14 @@ impl ApiServer {
                 r
             }
         }
+    }
+
+    /// Whether what a request names has a form in protobuf, views aside.
+    fn packed(&self, info: &RequestInfo) -> bool {
+        let table = self.0.registry.table();
+        let target = table.target(&info.group, &info.version, &info.resource);
+        // The Scale of a custom resource is of a built-in type.
+        info.is_resource && target.is_some_and(|t| t.built_in() || info.subresource == "scale")
     }
 
     async fn handle(&self, mut call: Call, accepted: Result<Accepted>) -> Result<Answer> {

@@ -195,6 +195,10 @@ impl<'a> Writing<'a> {
     /// Creates an object that has been decoded and defaulted.
     pub(crate) async fn create(&mut self, object: Value, applied: bool) -> Result<Outcome> {
         let mut object = object;
+        if self.target.terminating() {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&self.target.resource.id, object::name(&object), why));
+        }
         self.place(&mut object)?;
         self.merge_owners(&mut object);
         if self.custom_status()
@@ -333,12 +337,14 @@ impl<'a> Writing<'a> {
             name: &|name, prefix| strategy.validate_name(name, prefix),
         };
         let mut errors = self.kind_errors(object);
+        errors.extend(self.scale_errors(object));
         errors.extend(validation::object_meta(&object["metadata"], "metadata", &rules));
         let mut warnings = Vec::new();
         if !self.target.built_in() {
             let report = self.target.version().schema.report(object, None);
             errors.extend(report.errors);
-            warnings.extend(report.warnings);
+            // These warn even of a write that is refused.
+            self.warnings.extend(report.warnings);
         }
         let cx = self.cx();
         errors.extend(strategy.validate(&cx, object));
@@ -365,6 +371,24 @@ impl<'a> Writing<'a> {
             errors.push(field::Error::invalid("apiVersion", text("apiVersion"), format!("must be {wanted}")));
         }
         errors
+    }
+
+    /// The numbers that a custom resource's scale is read from must be such as a Scale can hold.
+    fn scale_errors(&self, object: &Value) -> Vec<field::Error> {
+        let scale = self.target.version().subresource("scale").and_then(|s| s.scale.as_ref());
+        let (Some(paths), false) = (scale, self.target.built_in()) else { return Vec::new() };
+        let check = |path: &str| {
+            let keys = path.split('.').filter(|p| !p.is_empty());
+            let n = keys.into_iter().try_fold(object, |v, key| v.get(key))?.as_i64()?;
+            match n {
+                ..0 => Some(field::Error::invalid(path, n, "should be a non-negative integer")),
+                2_147_483_648.. => {
+                    Some(field::Error::invalid(path, n, "should be less than or equal to 2147483647"))
+                }
+                _ => None,
+            }
+        };
+        [&paths.spec, &paths.status].into_iter().filter_map(|p| check(p)).collect()
     }
 
     /// Finalizers of custom resources should be qualified.
@@ -594,6 +618,7 @@ impl<'a> Writing<'a> {
         let strategy = &self.target.resource.strategy;
         let built_in = self.target.built_in();
         let mut errors = self.kind_errors(new);
+        errors.extend(self.scale_errors(new));
         // The reference checks metadata before the type's own rules and again among them.
         for _ in 0..2 {
             errors.extend(validation::object_meta_update(
@@ -607,7 +632,8 @@ impl<'a> Writing<'a> {
         if !built_in {
             let report = self.target.version().schema.report(new, Some(live));
             errors.extend(report.errors);
-            warnings.extend(report.warnings);
+            // These warn even of a write that is refused.
+            self.warnings.extend(report.warnings);
         }
         let cx = self.cx();
         errors.extend(match self.subresource {

@@ -18,7 +18,7 @@ use crate::body::Body;
 use crate::meta::Meta;
 use crate::negotiate::{Accepted, View};
 use crate::object;
-use crate::options::{ListOptions, Match, parse_uint};
+use crate::options::{ListOptions, Match};
 use crate::read;
 use crate::registry::Target;
 use crate::respond::{Answer, Content};
@@ -381,11 +381,6 @@ impl Chunks {
         object::write_json(out, &Value::Object(meta));
         out.push(b'}');
     }
-}
-
-/// Versions in texts that clients send, for the verbs that take them.
-pub(crate) fn version(text: &str) -> std::result::Result<u64, String> {
-    if text.is_empty() { Ok(0) } else { parse_uint(text) }
 }
 
 #[cfg(test)]

@@ -198,8 +198,7 @@ async fn apply(
     object::unset_meta(&mut config, "resourceVersion");
     if w.live(name).is_none() && w.subresource.is_empty() {
         let mut warnings = Vec::new();
-        let empty = w.empty();
-        let applied = w.managing(|cx| managed::apply(&empty, &config, cx, force))?;
+        let applied = w.managing(|cx| managed::apply(&Value::Null, &config, cx, force))?;
         check_name(&config, name)?;
         let applied = settle(target, applied, &[], validation, "", &mut warnings)?;
         w.warnings.extend(warnings);

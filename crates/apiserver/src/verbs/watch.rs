@@ -22,9 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::Body;
 use crate::meta::Meta;
-use crate::negotiate::{Accepted, View};
+use crate::negotiate::{Accepted, Format, View};
 use crate::object;
 use crate::options::{ListOptions, parse_uint};
+use crate::protobuf;
 use crate::read;
 use crate::registry::Target;
 use crate::respond::{Answer, Content};
@@ -88,13 +89,14 @@ pub(crate) async fn watch(
     };
     let (cursor, error) = match store.watch(&target.resource.collection, start) {
         Ok(c) => (Some(c), None),
-        Err(e) => (None, Some(too_old(start, &e))),
+        Err(e) => (None, Some(too_old(start, &e, accepted.format))),
     };
     let frames = Frames {
         server: server.clone(),
         target: target.clone(),
         selection,
         view: accepted.view,
+        packed: accepted.format == Format::Protobuf,
         include,
         columns: true,
     };
@@ -113,7 +115,11 @@ pub(crate) async fn watch(
     };
     let body =
         Body::stream(stream::unfold(state, |mut w| async move { w.next().await.map(|frame| (frame, w)) }));
-    Ok(Answer::new(StatusCode::OK, Content::Raw("application/json", body)))
+    let kind = match accepted.format {
+        Format::Protobuf => homeostat_protobuf::WATCH_MEDIA_TYPE,
+        _ => "application/json",
+    };
+    Ok(Answer::new(StatusCode::OK, Content::Raw(kind, body)))
 }
 
 fn bookmark_after(now: Instant, end: Instant) -> Instant {
@@ -123,13 +129,12 @@ fn bookmark_after(now: Instant, end: Instant) -> Instant {
 }
 
 /// The event that tells a client to list anew.
-fn too_old(asked: Revision, e: &Compacted) -> Bytes {
-    let status = Status::expired(format!("too old resource version: {asked} ({})", e.oldest));
-    error_frame(&status)
-}
-
-fn error_frame(status: &Status) -> Bytes {
-    line(&json!({"type": "ERROR", "object": status.to_value()}))
+fn too_old(asked: Revision, e: &Compacted, format: Format) -> Bytes {
+    let status = Status::expired(format!("too old resource version: {asked} ({})", e.oldest)).to_value();
+    match format {
+        Format::Protobuf => protobuf::frame("ERROR", &status),
+        _ => line(&json!({"type": "ERROR", "object": status})),
+    }
 }
 
 fn line(v: &Value) -> Bytes {
@@ -155,6 +160,8 @@ struct Frames {
     target: Target,
     selection: Selection,
     view: View,
+    /// Frames are in protobuf.
+    packed: bool,
     include: Include,
     /// The next table still has to name its columns.
     columns: bool,
@@ -180,7 +187,8 @@ impl Frames {
         let plain =
             self.view == View::Object && self.target.is_storage() && epoch == self.target.resource.epoch;
         if plain && kind == natural {
-            return Some(e.frame.get_or_init(|| plain_frame(kind, e.bytes())).clone());
+            let slot = if self.packed { &e.packed } else { &e.frame };
+            return Some(slot.get_or_init(|| self.plain(kind, e.bytes())).clone());
         }
         if kind == "DELETED" && e.now.is_some() {
             // It left the selection: the last state that matched, at the version of the change.
@@ -190,16 +198,24 @@ impl Frames {
             return Some(self.value(kind, &v));
         }
         if plain {
-            return Some(plain_frame(kind, e.bytes()));
+            return Some(self.plain(kind, e.bytes()));
         }
         let v = read::decode(e.bytes(), epoch, &self.target);
         Some(self.value(kind, &v))
     }
 
+    /// A frame of an object's bytes as they are stored.
+    fn plain(&self, kind: &str, object: &[u8]) -> Bytes {
+        if self.packed {
+            return protobuf::frame(kind, &serde_json::from_slice(object).unwrap_or_default());
+        }
+        plain_frame(kind, object)
+    }
+
     /// A frame of a value, in the watcher's view.
     fn value(&mut self, kind: &str, v: &Value) -> Bytes {
         let object = match self.view {
-            View::Object => return plain_frame(kind, &object::to_bytes(v)),
+            View::Object => return self.write(kind, v),
             View::Metadata(version) | View::MetadataList(version) => table::partial(v, version),
             View::Table(version) => {
                 let printer =
@@ -208,7 +224,14 @@ impl Frames {
                 printer.table([v], table::object_meta(v), columns, self.server.config.clock.now())
             }
         };
-        plain_frame(kind, &object::to_bytes(&object))
+        self.write(kind, &object)
+    }
+
+    fn write(&self, kind: &str, object: &Value) -> Bytes {
+        if self.packed {
+            return protobuf::frame(kind, object);
+        }
+        plain_frame(kind, &object::to_bytes(object))
     }
 
     fn bookmark(&mut self, revision: Revision, end_of_state: bool) -> Bytes {
@@ -267,7 +290,8 @@ impl Watcher {
                     Ok(events) => self.pending.extend(events.iter().filter_map(|e| self.frames.event(e))),
                     Err(e) => {
                         self.ended = true;
-                        self.pending.push_back(too_old(cursor.seen(), &e));
+                        let format = if self.frames.packed { Format::Protobuf } else { Format::Json };
+                        self.pending.push_back(too_old(cursor.seen(), &e, format));
                     }
                 },
                 () = tokio::time::sleep_until(timer) => {
@@ -302,7 +326,7 @@ impl Watcher {
             if self.frames.selection.matches(&record) {
                 let plain = self.frames.view == View::Object && read::is_plain(&record, &self.frames.target);
                 let frame = if plain {
-                    plain_frame("ADDED", &record.bytes)
+                    self.frames.plain("ADDED", &record.bytes)
                 } else {
                     let v = read::value(&record, &self.frames.target);
                     self.frames.value("ADDED", &v)

@@ -1,0 +1,52 @@
+//! Answers in Kubernetes protobuf: objects, errors and frames of a watch, made of the values that other forms are
+//! made of.
+//!
+//! Built-in types have such a form, custom ones only as `PartialObjectMetadata`; negotiation knows that and asks for
+//! nothing else. Invariant: what cannot be written is told as a `Status`, never cut short.
+
+use bytes::Bytes;
+use homeostat_model::Status;
+use homeostat_model::status::Result;
+use homeostat_protobuf::{Error, encode_watch_event, encode_watch_event_as};
+use serde_json::Value;
+
+/// An object, list or `Status` that names its version and kind.
+pub(crate) fn body(value: &Value) -> Result<Bytes> {
+    homeostat_protobuf::encode(value).map(Bytes::from).map_err(|e| refuse(&e))
+}
+
+/// The `Status` of something that has no such form.
+pub(crate) fn refuse(e: &Error) -> Status {
+    match e {
+        Error::NotMarshalable(_) => Status::new(406, "NotAcceptable", e.to_string()),
+        _ => Status::internal(e.to_string()),
+    }
+}
+
+/// A frame of a watch with an object that names its version and kind; an `ERROR` where it cannot be written.
+pub(crate) fn frame(event: &str, object: &Value) -> Bytes {
+    encode_watch_event(event, object)
+        .or_else(|e| encode_watch_event_as("ERROR", &refuse(&e).to_value(), "v1", "Status"))
+        .unwrap_or_default()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_has_no_form_is_refused() {
+        let check = |object: Value, expect: Option<u16>| {
+            assert_eq!(body(&object).err().map(|s| s.code), expect, "{object}");
+        };
+        check(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}), None);
+        check(Status::bad_request("no").to_value(), None);
+        check(json!({"apiVersion": "example.com/v1", "kind": "Widget"}), Some(406));
+        check(json!({"apiVersion": "meta.k8s.io/v1", "kind": "Table"}), Some(406));
+        check(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": 7}), Some(500));
+        assert!(!frame("ADDED", &json!({"kind": "Widget"})).is_empty());
+    }
+}
