@@ -70,6 +70,8 @@ pub struct Event<M> {
     pub last: Option<Bytes>,
     /// A slot for the event as watchers send it, so that it is encoded once for all of them.
     pub frame: OnceLock<Bytes>,
+    /// Another such slot, for the second form in which watchers read events.
+    pub packed: OnceLock<Bytes>,
 }
 
 impl<M> Event<M> {
