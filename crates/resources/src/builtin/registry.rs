@@ -119,6 +119,10 @@ pub fn resources() -> Vec<Arc<Resource>> {
         }
     }
     for resource in &mut found {
+        if &*resource.id.group == "events.k8s.io" {
+            resource.storage = resource.versions.len();
+            resource.versions.push(core_event());
+        }
         let definitions = resource.versions.iter().filter_map(|v| match &v.openapi {
             OpenApi::Definition(name) => Some((v.gv.clone(), name.clone())),
             OpenApi::Inline(_) => None,
@@ -163,9 +167,25 @@ fn version(line: &Line) -> Version {
         schema: schema(name.clone()),
         verbs: line.verbs.as_deref().map_or(VERBS.to_vec(), verbs),
         subresources: line.subresources.iter().map(subresource).collect(),
-        columns: line.columns.iter().map(column).collect(),
+        columns: line.columns.iter().map(|c| column(&line.kind, c)).collect(),
         selectable: Vec::new(),
         openapi: OpenApi::Definition(name),
+    }
+}
+
+/// Events of `events.k8s.io` are stored as the core group's, so that each group reads what the other wrote.
+fn core_event() -> Version {
+    let name = "io.k8s.api.core.v1.Event";
+    Version {
+        gv: GroupVersion::new("", "v1"),
+        served: false,
+        deprecation: None,
+        schema: schema(name.to_owned()),
+        verbs: Vec::new(),
+        subresources: Vec::new(),
+        columns: Vec::new(),
+        selectable: Vec::new(),
+        openapi: OpenApi::Definition(name.to_owned()),
     }
 }
 
@@ -197,17 +217,28 @@ fn subresource(line: &SubLine) -> Subresource {
     Subresource { name: line.name.clone(), kind: line.kind.clone(), gv, verbs: verbs(&line.verbs), scale }
 }
 
-fn column(line: &ColumnLine) -> Column {
+fn column(kind: &str, line: &ColumnLine) -> Column {
     let description = match (&*line.description, &*line.name) {
-        ("", "Name") => "Name of the object, unique in its namespace and resource.",
-        ("", "Age") => "How long ago the object was created.",
-        (given, _) => given,
+        ("", "Name") => {
+            "The object's name, unique among the objects of its type in its namespace, or in the cluster where the \
+             type has no namespaces."
+                .to_owned()
+        }
+        ("", "Age" | "Created At") => {
+            "How long ago the object was created, which the server noted in metadata.creationTimestamp, or when."
+                .to_owned()
+        }
+        ("", name) => format!(
+            "{name} of the {kind}, in short; what is behind it is among the fields that the schema of the type \
+             explains."
+        ),
+        (given, _) => given.to_owned(),
     };
     Column {
         name: line.name.clone(),
         kind: line.kind.clone().unwrap_or_else(|| "string".into()),
         format: line.format.clone(),
-        description: description.to_owned(),
+        description,
         priority: line.priority,
         path: None,
     }

@@ -181,6 +181,9 @@ fn set_template_generation(object: &mut Value, n: i64) {
 
 impl Strategy for DaemonSets {
     fn default(&self, _gv: &GroupVersion, object: &mut Value) {
+        if at(object, "metadata.annotations").get(TEMPLATE_GENERATION).is_none() {
+            set_template_generation(object, 0);
+        }
         inside(object, "spec.template", default_template);
         if text(object, "spec.updateStrategy.type") == "RollingUpdate" {
             default(object, "spec.updateStrategy.rollingUpdate", json!({}));

@@ -100,6 +100,10 @@ impl Strategy for Secrets {
         errors
     }
 
+    fn warnings(&self, _cx: &Cx<'_>, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        tls_warning(new).into_iter().collect()
+    }
+
     fn selectable(&self, object: &Value) -> Vec<(&'static str, String)> {
         vec![("type", text(object, "type").to_owned())]
     }
@@ -150,6 +154,24 @@ fn by_type(errors: &mut Errors, secret: &Value) {
         }
         _ => {}
     }
+}
+
+/// A TLS secret without certificates or keys is stored, but not silently.
+fn tls_warning(secret: &Value) -> Option<String> {
+    if text(secret, "type") != "kubernetes.io/tls" {
+        return None;
+    }
+    let pem = |name: &str| {
+        let value = secret["data"].get(name).and_then(Value::as_str).unwrap_or_default();
+        let text = STANDARD.decode(value).unwrap_or_default();
+        String::from_utf8_lossy(&text).contains("-----BEGIN ")
+    };
+    let what = match (pem("tls.crt"), pem("tls.key")) {
+        (false, _) => "certificate",
+        (true, false) => "key",
+        (true, true) => return None,
+    };
+    Some(format!("tls: failed to find any PEM data in {what} input"))
 }
 
 fn json_value(errors: &mut Errors, data: &Value, name: &str) {
