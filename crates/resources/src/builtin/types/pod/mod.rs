@@ -67,6 +67,10 @@ impl Strategy for Pods {
     }
 
     fn validate_update(&self, cx: &Cx<'_>, new: &Value, old: &Value) -> Vec<field::Error> {
+        if cx.subresource == "binding" {
+            // A binding sets the node of a pod that is what it was.
+            return Vec::new();
+        }
         // Adding or removing containers is the whole story then.
         let mut changes = Vec::new();
         update::pod(&mut changes, new, old);
