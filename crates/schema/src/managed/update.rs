@@ -146,7 +146,7 @@ pub(super) enum TransferError {
 
 /// What a write did, in the version of the request.
 pub(super) struct Changes {
-    /// Fields added or modified.
+    /// Fields added or modified; not told to an applier that is alone.
     pub(super) written: FieldSet,
     /// Whether the object is another one, if only by the order of a list.
     pub(super) changed: bool,
@@ -163,6 +163,12 @@ pub(super) fn transfer(
     force: bool,
 ) -> Result<Changes, TransferError> {
     let mut out = Changes { written: FieldSet::new(), changed: false };
+    if applier.is_some() && managed.entries.keys().all(|id| applier == Some(id)) {
+        // Nobody is there to lose anything.
+        managed.entries.retain(|_, entry| !entry.is_empty());
+        out.changed = !same_object(live, new);
+        return Ok(out);
+    }
     let changes = Split::of(typed::compare(live, new, cx.schema).without(cx.reset));
     out.changed = !changes.is_empty() || !same_object(live, new);
     let mut others: BTreeMap<String, Split> = BTreeMap::new();

@@ -90,7 +90,7 @@ impl Walk {
                 let b = new.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
                 match ty.list() {
                     Some(list)
-                        if !matches!(list.relation, Relation::Atomic) && !(a.is_empty() && b.is_empty()) =>
+                        if !matches!(list.relation, Relation::Atomic) && (!a.is_empty() || !b.is_empty()) =>
                     {
                         self.list(a, b, list);
                         false

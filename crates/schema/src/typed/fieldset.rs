@@ -20,6 +20,40 @@ pub(crate) fn strict(value: &Value, ty: Type<'_>) -> Option<FieldSet> {
     below::<true>(value, ty).map(|(_, set)| set)
 }
 
+/// [`field_set`] with the lists that merge and are empty, which have no owner otherwise.
+pub(crate) fn with_empty_lists(value: &Value, ty: Type<'_>) -> FieldSet {
+    fn walk(value: &Value, ty: Type<'_>, path: &mut Vec<PathElement>, out: &mut FieldSet) {
+        match (ty.settle(ty.form(value)), value) {
+            (Form::Map | Form::Open, Value::Object(map)) if !ty.is_atomic_map() => {
+                for (key, child) in map {
+                    if let Some(ty) = ty.field(key) {
+                        path.push(PathElement::field(key));
+                        walk(child, ty, path, out);
+                        path.pop();
+                    }
+                }
+            }
+            (Form::List, Value::Array(list)) => {
+                let Some(t) = ty.list().filter(|t| !matches!(t.relation, Relation::Atomic)) else { return };
+                if list.is_empty() {
+                    out.insert(path);
+                }
+                for item in list {
+                    if let Ok(element) = items::element(t, item) {
+                        path.push(element);
+                        walk(item, t.items, path, out);
+                        path.pop();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut out = field_set(value, ty);
+    walk(value, ty, &mut Vec::new(), &mut out);
+    out
+}
+
 /// Whether the place itself is a leaf, and what is in the set below it.
 fn below<const STRICT: bool>(value: &Value, ty: Type<'_>) -> Option<(bool, FieldSet)> {
     let none = || Some((false, FieldSet::new()));
@@ -92,6 +126,56 @@ pub(crate) fn with_named_parents(set: &FieldSet, ty: Option<Type<'_>>) -> FieldS
         let (named, child) = step(ty, &entry.element);
         let member = entry.member || (named && !entry.children.is_empty());
         out.push(entry.element.clone(), member, with_named_parents(&entry.children, child));
+    }
+    out
+}
+
+/// What someone owns below a place: a set, or fieldsV1 that need not be read whole.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner<'a> {
+    Set(&'a FieldSet),
+    Json(&'a Value),
+}
+
+impl<'a> Owner<'a> {
+    /// Whether the element is owned, and what is below it.
+    fn step(self, element: &PathElement, key: &str) -> (bool, Option<Owner<'a>>) {
+        match self {
+            Self::Set(set) => (set.has_element(element), set.below(element).map(Owner::Set)),
+            Self::Json(json) => match json.get(key) {
+                None => (false, None),
+                Some(below) => {
+                    let size = below.as_object().map_or(0, |m| m.len());
+                    let marked = below.get(".").is_some();
+                    let any = size > usize::from(marked);
+                    (marked || size == 0, any.then_some(Owner::Json(below)))
+                }
+            },
+        }
+    }
+}
+
+/// Of the members of a set, and the fields named by the schema that have members below them, those that none of
+/// the owners has. What is below a member of the result is not in it.
+pub(crate) fn unowned(set: &FieldSet, owners: &[Owner<'_>], ty: Option<Type<'_>>) -> FieldSet {
+    let mut out = FieldSet::new();
+    let mut key = String::new();
+    for entry in &set.entries {
+        let (named, child) = step(ty, &entry.element);
+        key.clear();
+        entry.element.write(&mut key);
+        let mut owned = false;
+        let mut below = Vec::new();
+        for owner in owners {
+            let (member, rest) = owner.step(&entry.element, &key);
+            owned = owned || member || (named && rest.is_some());
+            below.extend(rest);
+        }
+        if (entry.member || named) && !owned {
+            out.push(entry.element.clone(), true, FieldSet::new());
+        } else {
+            out.push(entry.element.clone(), false, unowned(&entry.children, &below, child));
+        }
     }
     out
 }

@@ -20,7 +20,7 @@ pub(crate) fn merge(live: &mut Value, applied: &Value, ty: Type<'_>) -> Result<(
             let empty = applied.as_object().is_none_or(|m| m.is_empty());
             match live {
                 // An empty or null object leaves what is there, unless the object is replaced whole.
-                Value::Object(map) if !ty.is_atomic_map() && !(empty && map.is_empty()) => {
+                Value::Object(map) if !ty.is_atomic_map() && (!empty || !map.is_empty()) => {
                     for (key, value) in applied.as_object().into_iter().flatten() {
                         match (map.get_mut(key), ty.field(key)) {
                             (Some(current), Some(child)) => merge(current, value, child)?,
@@ -39,7 +39,7 @@ pub(crate) fn merge(live: &mut Value, applied: &Value, ty: Type<'_>) -> Result<(
             match (live, ty.list()) {
                 (Value::Array(current), Some(list))
                     if !matches!(list.relation, Relation::Atomic)
-                        && !(applied_items.is_empty() && current.is_empty()) =>
+                        && (!applied_items.is_empty() || !current.is_empty()) =>
                 {
                     if let Some(places) = items::align(current, applied_items, list) {
                         for (at, item) in places.into_iter().zip(applied_items) {

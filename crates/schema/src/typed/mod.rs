@@ -18,6 +18,7 @@ mod validate;
 use serde_json::Value;
 
 pub(crate) use compare::Comparison;
+pub(crate) use fieldset::Owner;
 pub(crate) use types::Type;
 pub use validate::TypeErrors;
 
@@ -48,8 +49,9 @@ pub fn merge(live: &mut Value, applied: &Value, schema: &Schema) {
 
 /// The object without the fields and items of a set.
 #[must_use]
-pub fn remove(object: Value, gone: &FieldSet, schema: &Schema) -> Value {
-    remove::remove(object, gone, root(schema))
+pub fn remove(mut object: Value, gone: &FieldSet, schema: &Schema) -> Value {
+    remove::remove(&mut object, gone, root(schema));
+    object
 }
 
 /// Only the fields and items of a set: what a manager applied, read back from the object.
@@ -61,6 +63,16 @@ pub fn extract(object: &Value, kept: &FieldSet, schema: &Schema) -> Value {
 /// What changed from one object to the other.
 pub(crate) fn compare(old: &Value, new: &Value, schema: &Schema) -> Comparison {
     compare::compare(old, new, root(schema))
+}
+
+/// See [`fieldset::with_empty_lists`].
+pub(crate) fn with_empty_lists(object: &Value, schema: &Schema) -> FieldSet {
+    fieldset::with_empty_lists(object, root(schema))
+}
+
+/// Of the fields of a set, and the named fields that they are in, those that no one else owns.
+pub(crate) fn unowned(set: &FieldSet, owners: &[Owner<'_>], schema: &Schema) -> FieldSet {
+    fieldset::unowned(set, owners, Some(root(schema)))
 }
 
 /// See [`fieldset::with_named_parents`].

@@ -7,48 +7,44 @@ use super::types::{Form, Relation, Type};
 use crate::fields::{FieldSet, PathElement};
 
 /// Removes the members of a set. An object or list that becomes empty stays, empty: its owner wants it there. (The
-/// reference makes it null, which built-in types don't tell from empty and custom resources then refuse.)
-pub(crate) fn remove(value: Value, gone: &FieldSet, ty: Type<'_>) -> Value {
-    match (ty.settle(ty.form(&value)), value) {
-        (Form::Map | Form::Open, Value::Object(map)) => {
-            if ty.is_atomic_map() {
-                return Value::Object(map);
-            }
-            let mut out = serde_json::Map::new();
-            for (key, child) in map {
-                let element = PathElement::field(&key);
-                if gone.has_element(&element) {
-                    continue;
+/// reference makes it null, which built-in types don't tell from empty and custom resources then refuse.) A list
+/// that merges and is empty already stays as well, for nobody can own it.
+pub(crate) fn remove(value: &mut Value, gone: &FieldSet, ty: Type<'_>) {
+    match (ty.settle(ty.form(value)), value) {
+        (Form::Map | Form::Open, Value::Object(map)) if !ty.is_atomic_map() => {
+            for entry in &gone.entries {
+                let PathElement::Field(name) = &entry.element else { continue };
+                let Some(child) = map.get_mut(&**name) else { continue };
+                let child_type = ty.field(name);
+                if entry.member {
+                    if !child_type.is_some_and(|ty| is_empty_list(child, ty)) {
+                        map.remove(&**name);
+                    }
+                } else if let Some(ty) = child_type {
+                    remove(child, &entry.children, ty);
                 }
-                let child = match (gone.below(&element), ty.field(&key)) {
-                    (Some(below), Some(ty)) => remove(child, below, ty),
-                    _ => child,
-                };
-                out.insert(key, child);
             }
-            Value::Object(out)
         }
         (Form::List, Value::Array(list)) => {
-            let Some(t) = ty.list() else { return Value::Array(list) };
-            if matches!(t.relation, Relation::Atomic) {
-                return Value::Array(list);
-            }
-            let mut out = Vec::with_capacity(list.len());
-            for item in list {
-                let item = match items::element(t, &item) {
-                    Ok(element) if gone.has_element(&element) => continue,
-                    Ok(element) => match gone.below(&element) {
-                        Some(below) => remove(item, below, t.items),
-                        None => item,
-                    },
-                    Err(_) => item,
-                };
-                out.push(item);
-            }
-            Value::Array(out)
+            let Some(t) = ty.list().filter(|t| !matches!(t.relation, Relation::Atomic)) else { return };
+            list.retain_mut(|item| match items::element(t, item) {
+                Ok(element) if gone.has_element(&element) => false,
+                Ok(element) => {
+                    if let Some(below) = gone.below(&element) {
+                        remove(item, below, t.items);
+                    }
+                    true
+                }
+                Err(_) => true,
+            });
         }
-        (_, other) => other,
+        _ => {}
     }
+}
+
+fn is_empty_list(value: &Value, ty: Type<'_>) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+        && ty.list().is_some_and(|t| !matches!(t.relation, Relation::Atomic))
 }
 
 /// Keeps only the members of a set, and the objects and items that they stand in.
