@@ -65,7 +65,8 @@ pub(crate) fn test(args: &TestArgs) -> Result<(), String> {
 /// Replays the scenarios that `fidelity/whole.txt` lists: once whole, they stay whole.
 fn replay_whole() -> Result<(), String> {
     let folder = root().join("fidelity");
-    let list = std::fs::read_to_string(folder.join("whole.txt")).map_err(|e| format!("fidelity/whole.txt: {e}"))?;
+    let list =
+        std::fs::read_to_string(folder.join("whole.txt")).map_err(|e| format!("fidelity/whole.txt: {e}"))?;
     let paths = list
         .lines()
         .map(str::trim)
@@ -95,7 +96,8 @@ pub(crate) fn data() -> Result<(), String> {
 }
 
 fn replay(server: &str, token: &str, options: &Options) -> Result<Summary, String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
     let client = Client::new(server, token)?;
     runtime.block_on(fidelity::replay(client, options))
 }
@@ -107,7 +109,8 @@ fn replay_against_own(options: &Options) -> Result<Summary, String> {
     run(cargo().args(["build", "--quiet", "--package", "homeostat-cli"]))?;
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let tokens = folder.path().join("tokens.csv");
-    std::fs::write(&tokens, format!("{TOKEN},admin,admin,\"system:masters\"\n")).map_err(|e| e.to_string())?;
+    std::fs::write(&tokens, format!("{TOKEN},admin,admin,\"system:masters\"\n"))
+        .map_err(|e| e.to_string())?;
     let kubeconfig = folder.path().join("kubeconfig");
     let program = root().join(target_folder()).join("debug/homeostat");
     let child = Command::new(&program)
@@ -137,7 +140,10 @@ fn wait_for_url(kubeconfig: &std::path::Path) -> Result<String, String> {
         if let Some(url) = text.lines().find_map(|l| l.trim().strip_prefix("server:")) {
             return Ok(url.trim().trim_matches('"').to_owned());
         }
-        #[expect(clippy::disallowed_methods, reason = "polls another process; there is no event to wait for")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "polls another process; there is no event to wait for"
+        )]
         std::thread::sleep(Duration::from_millis(50));
     }
     Err("homeostat up was not ready within 30 s".into())

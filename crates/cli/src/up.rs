@@ -16,7 +16,9 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(4);
 
 /// Flags of `up`.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  homeostat up --nodes 3\n  export KUBECONFIG=.homeostat/kubeconfig && kubectl get nodes")]
+#[command(
+    after_help = "Example:\n  homeostat up --nodes 3\n  export KUBECONFIG=.homeostat/kubeconfig && kubectl get nodes"
+)]
 pub(crate) struct Args {
     /// Port to serve on; 0 takes a free one
     #[arg(long, default_value_t = 6443)]
@@ -76,9 +78,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
 /// Opens a port, or says why it can't and what to do.
 pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Complaint> {
     TcpListener::bind(address).await.map_err(|e| match e.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            Complaint::new(format!("{address} is in use; choose another port with --port N (0 takes a free one)"))
-        }
+        std::io::ErrorKind::AddrInUse => Complaint::new(format!(
+            "{address} is in use; choose another port with --port N (0 takes a free one)"
+        )),
         _ => Complaint::new(format!("cannot serve on {address}: {e}; choose another with --bind and --port")),
     })
 }

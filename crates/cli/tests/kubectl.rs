@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 /// The kubectls to test with, oldest first.
 fn kubectls() -> Vec<PathBuf> {
     let listed = std::env::var_os("HOMEOSTAT_KUBECTL").unwrap_or_default();
-    let mut found: Vec<PathBuf> = std::env::split_paths(&listed).filter(|p| !p.as_os_str().is_empty()).collect();
+    let mut found: Vec<PathBuf> =
+        std::env::split_paths(&listed).filter(|p| !p.as_os_str().is_empty()).collect();
     if found.is_empty() {
         let path = std::env::var_os("PATH").unwrap_or_default();
         found.extend(std::env::split_paths(&path).map(|p| p.join("kubectl")).find(|p| p.is_file()));

@@ -27,9 +27,8 @@ pub struct UnknownController {
 /// Parses a list; returns the names of those that shall run.
 pub fn parse(list: &str, known: &[Known]) -> Result<BTreeSet<&'static str>, UnknownController> {
     let find = |name: &str| {
-        known.iter().find(|k| k.name == name || k.alias == name).map(|k| k.name).ok_or_else(|| UnknownController {
-            name: name.to_owned(),
-            known: known.iter().map(|k| k.name).collect(),
+        known.iter().find(|k| k.name == name || k.alias == name).map(|k| k.name).ok_or_else(|| {
+            UnknownController { name: name.to_owned(), known: known.iter().map(|k| k.name).collect() }
         })
     };
     let (mut on, mut off, mut all) = (BTreeSet::new(), BTreeSet::new(), false);
@@ -71,6 +70,9 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let why = parse("*,-shceduler", KNOWN).unwrap_err().to_string();
-        assert!(why.starts_with("\"shceduler\" is not in the list of known controllers: deployment-controller, "), "{why}");
+        assert!(
+            why.starts_with("\"shceduler\" is not in the list of known controllers: deployment-controller, "),
+            "{why}"
+        );
     }
 }

@@ -80,7 +80,9 @@ pub fn write(path: &Path, text: &str) -> Result<(), KubeconfigError> {
 pub fn check(path: &Path) -> Result<(), KubeconfigError> {
     match std::fs::read_to_string(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::InvalidData => Err(KubeconfigError::Foreign(path.to_owned())),
+        Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+            Err(KubeconfigError::Foreign(path.to_owned()))
+        }
         Err(source) => Err(KubeconfigError::Write { path: path.to_owned(), source }),
         Ok(text) if text.trim().is_empty() || is_ours(&text) => Ok(()),
         Ok(_) => Err(KubeconfigError::Foreign(path.to_owned())),
@@ -132,7 +134,11 @@ mod tests {
 
     #[test]
     fn a_second_cluster_beside_ours_makes_it_theirs() {
-        let mixed = sample().replacen("clusters:", "clusters:\n- name: prod\n  cluster:\n    server: https://prod", 1);
+        let mixed = sample().replacen(
+            "clusters:",
+            "clusters:\n- name: prod\n  cluster:\n    server: https://prod",
+            1,
+        );
         assert!(!is_ours(&mixed), "{mixed}");
         assert!(is_ours(&sample()));
     }

@@ -25,8 +25,8 @@ use tokio_util::task::TaskTracker;
 
 use controllers::Known;
 pub use endpoint::{Endpoint, ServeError};
-use pki::Authority;
 pub use options::{ADMISSION_PLUGINS, ClusterOptions, OptionError};
+use pki::Authority;
 
 /// The user that the cluster's own parts act as.
 const SYSTEM: &str = "system:kube-controller-manager";
@@ -90,7 +90,8 @@ impl Cluster {
         config.entropy = options.entropy.clone();
         config.service_cluster_ip_range = options.service_range;
         config.disabled_admission_plugins = options.disabled_admission.clone();
-        config.authentication = Authentication { token_file: options.tokens.clone(), ..Authentication::default() };
+        config.authentication =
+            Authentication { token_file: options.tokens.clone(), ..Authentication::default() };
         if let Some(address) = options.advertise {
             config.advertise = address.to_string();
         }
@@ -135,7 +136,8 @@ impl Cluster {
 
     /// A client that acts as a user; `system:authenticated` is added to the groups.
     pub fn client_as(&self, user: &str, groups: &[&str]) -> kube::Client {
-        let groups = groups.iter().map(|g| (*g).to_owned()).chain(["system:authenticated".to_owned()]).collect();
+        let groups =
+            groups.iter().map(|g| (*g).to_owned()).chain(["system:authenticated".to_owned()]).collect();
         inprocess::client(self.server.clone(), User { name: user.to_owned(), groups, ..User::default() })
     }
 
@@ -146,7 +148,12 @@ impl Cluster {
 
     /// Serves over TLS on `listener`, with a certificate authority of its own.
     pub async fn serve(&self, listener: TcpListener) -> Result<Endpoint, ServeError> {
-        let (endpoint, tls) = Endpoint::new(self.authority.clone(), listener.local_addr()?, self.service_range, self.clock.now())?;
+        let (endpoint, tls) = Endpoint::new(
+            self.authority.clone(),
+            listener.local_addr()?,
+            self.service_range,
+            self.clock.now(),
+        )?;
         let edge = homeostat_apiserver::serve::serve(
             self.server.clone(),
             listener,

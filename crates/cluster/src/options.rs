@@ -142,7 +142,8 @@ impl ClusterOptions {
 
     /// Takes the text of a token file: lines of `token,user,uid,"group1,group2"`.
     pub fn tokens(&mut self, csv: &str) -> Result<(), OptionError> {
-        homeostat_access::authn::token_file::TokenFile::parse(csv).map_err(|e| OptionError::Tokens(e.to_string()))?;
+        homeostat_access::authn::token_file::TokenFile::parse(csv)
+            .map_err(|e| OptionError::Tokens(e.to_string()))?;
         self.tokens = Some(csv.to_owned());
         Ok(())
     }
@@ -174,6 +175,9 @@ mod tests {
         let mut options = ClusterOptions::default();
         options.disabled_admission(&["ServiceAccount".into()]).unwrap();
         let why = options.disabled_admission(&["ServiceAcount".into()]).unwrap_err().to_string();
-        assert!(why.starts_with("--disable-admission-plugins: there is no plugin \"ServiceAcount\"; there are "), "{why}");
+        assert!(
+            why.starts_with("--disable-admission-plugins: there is no plugin \"ServiceAcount\"; there are "),
+            "{why}"
+        );
     }
 }

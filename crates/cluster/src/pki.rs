@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use homeostat_model::Timestamp;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    SanType, date_time_ymd,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType, date_time_ymd,
 };
 
 /// Days that issued certificates are valid, a day of clock skew before now included.
@@ -38,8 +38,11 @@ impl Authority {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages =
-            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+            KeyUsagePurpose::KeyEncipherment,
+        ];
         validity(&mut params, now, 10 * VALID_DAYS);
         let certificate = params.self_signed(&key)?;
         Ok(Self { pem: certificate.pem(), der: certificate.der().to_vec(), issuer: Issuer::new(params, key) })
@@ -56,7 +59,12 @@ impl Authority {
     }
 
     /// A server's certificate for these names and addresses.
-    pub fn server(&self, names: &[&str], addresses: &[IpAddr], now: Timestamp) -> Result<Identity, rcgen::Error> {
+    pub fn server(
+        &self,
+        names: &[&str],
+        addresses: &[IpAddr],
+        now: Timestamp,
+    ) -> Result<Identity, rcgen::Error> {
         let mut params = CertificateParams::new(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>())?;
         params.subject_alt_names.extend(addresses.iter().map(|a| SanType::IpAddress(*a)));
         params.distinguished_name.push(DnType::CommonName, "kube-apiserver");

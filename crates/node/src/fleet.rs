@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use homeostat_model::Timestamp;
 use k8s_openapi::api::core::v1::{
-    Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec, NodeStatus, NodeSystemInfo, DaemonEndpoint,
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec, NodeStatus,
+    NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use homeostat_model::Timestamp;
 
 use crate::lifecycle::whole;
 
@@ -109,9 +110,14 @@ impl Machine {
         NodeStatus {
             capacity: Some(capacity()),
             allocatable: Some(capacity()),
-            addresses: Some(vec![address("InternalIP", self.address().to_string()), address("Hostname", name.clone())]),
+            addresses: Some(vec![
+                address("InternalIP", self.address().to_string()),
+                address("Hostname", name.clone()),
+            ]),
             conditions: Some(conditions(since, now)),
-            daemon_endpoints: Some(NodeDaemonEndpoints { kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }) }),
+            daemon_endpoints: Some(NodeDaemonEndpoints {
+                kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }),
+            }),
             node_info: Some(NodeSystemInfo {
                 architecture: arch().to_owned(),
                 boot_id: format!("00000000-0000-4000-8000-{:012x}", self.0),
@@ -134,10 +140,16 @@ fn arch() -> &'static str {
 }
 
 fn capacity() -> BTreeMap<String, Quantity> {
-    [("cpu", "32"), ("memory", "128Gi"), ("ephemeral-storage", "256Gi"), ("pods", "110"), ("hugepages-2Mi", "0")]
-        .into_iter()
-        .map(|(k, v)| (k.to_owned(), Quantity(v.to_owned())))
-        .collect()
+    [
+        ("cpu", "32"),
+        ("memory", "128Gi"),
+        ("ephemeral-storage", "256Gi"),
+        ("pods", "110"),
+        ("hugepages-2Mi", "0"),
+    ]
+    .into_iter()
+    .map(|(k, v)| (k.to_owned(), Quantity(v.to_owned())))
+    .collect()
 }
 
 fn conditions(since: Timestamp, now: Timestamp) -> Vec<NodeCondition> {
@@ -150,7 +162,12 @@ fn conditions(since: Timestamp, now: Timestamp) -> Vec<NodeCondition> {
         last_transition_time: Some(whole(since)),
     };
     vec![
-        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        condition(
+            "MemoryPressure",
+            "False",
+            "KubeletHasSufficientMemory",
+            "kubelet has sufficient memory available",
+        ),
         condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
         condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
         condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
@@ -164,7 +181,14 @@ mod tests {
     #[test]
     fn machines_are_found_by_their_names_alone() {
         let fleet = Fleet::new(3);
-        for (name, found) in [("node-1", true), ("node-3", true), ("node-4", false), ("node-0", false), ("node-01", false), ("db-1", false)] {
+        for (name, found) in [
+            ("node-1", true),
+            ("node-3", true),
+            ("node-4", false),
+            ("node-0", false),
+            ("node-01", false),
+            ("db-1", false),
+        ] {
             assert_eq!(fleet.find(name).is_some(), found, "{name}");
         }
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use homeostat_model::Timestamp;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
-    HostIP, Pod, PodCondition, PodIP, PodStatus, Probe,
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
+    ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus, Probe,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -22,7 +22,9 @@ pub fn plans(pod: &Pod) -> Vec<Plan> {
         (c, if sidecar { Role::Sidecar } else { Role::Init })
     });
     let main = spec.containers.iter().map(|c| (c, Role::Main));
-    init.chain(main).map(|(c, role)| Plan { name: c.name.clone(), role, ready_after: ready_after(c) }).collect()
+    init.chain(main)
+        .map(|(c, role)| Plan { name: c.name.clone(), role, ready_after: ready_after(c) })
+        .collect()
 }
 
 fn ready_after(container: &Container) -> Duration {
@@ -49,21 +51,31 @@ pub fn status(pod: &Pod, sandbox: &Sandbox, host: &str, delays: &Delays, now: Ti
     let spec = pod.spec.clone().unwrap_or_default();
     let main = report(|r| r == Role::Main, &spec.containers);
     let init = report(|r| r != Role::Main, spec.init_containers.as_deref().unwrap_or_default());
-    let initialized = plans.iter().filter(|p| p.role != Role::Main).all(|p| match (p.role, sandbox.state(&p.name)) {
-        (Role::Sidecar, State::Running { .. }) => true,
-        (_, State::Exited { code, .. }) => code == 0,
-        _ => false,
-    });
+    let initialized =
+        plans.iter().filter(|p| p.role != Role::Main).all(|p| match (p.role, sandbox.state(&p.name)) {
+            (Role::Sidecar, State::Running { .. }) => true,
+            (_, State::Exited { code, .. }) => code == 0,
+            _ => false,
+        });
     let unready: Vec<&str> = main.iter().filter(|c| !c.ready).map(|c| c.name.as_str()).collect();
-    let mut conditions = Conditions { old: old.conditions.clone().unwrap_or_default(), pod, now, new: Vec::new() };
+    let mut conditions =
+        Conditions { old: old.conditions.clone().unwrap_or_default(), pod, now, new: Vec::new() };
     conditions.set("PodReadyToStartContainers", made && !sandbox.is_stopped(), None);
-    let incomplete = (!initialized).then(|| ("ContainersNotInitialized", "containers with incomplete status".to_owned()));
+    let incomplete =
+        (!initialized).then(|| ("ContainersNotInitialized", "containers with incomplete status".to_owned()));
     conditions.set("Initialized", initialized, incomplete);
-    let not_ready =
-        (!unready.is_empty()).then(|| ("ContainersNotReady", format!("containers with unready status: [{}]", unready.join(" "))));
+    let not_ready = (!unready.is_empty())
+        .then(|| ("ContainersNotReady", format!("containers with unready status: [{}]", unready.join(" "))));
     let gates = unmet_gates(pod);
     let ready = not_ready.clone().or_else(|| {
-        gates.map(|g| ("ReadinessGatesNotReady", format!("corresponding condition of pod readiness gate \"{g}\" does not exist or is not True.")))
+        gates.map(|g| {
+            (
+                "ReadinessGatesNotReady",
+                format!(
+                    "corresponding condition of pod readiness gate \"{g}\" does not exist or is not True."
+                ),
+            )
+        })
     });
     conditions.set("Ready", ready.is_none(), ready);
     conditions.set("ContainersReady", not_ready.is_none(), not_ready);
@@ -102,12 +114,18 @@ fn unmet_gates(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.readiness_gates.iter().flatten().map(|g| g.condition_type.as_str()).find(|g| !met(g))
 }
 
-fn container_status(plan: &Plan, container: &Container, sandbox: &Sandbox, now: Timestamp) -> ContainerStatus {
+fn container_status(
+    plan: &Plan,
+    container: &Container,
+    sandbox: &Sandbox,
+    now: Timestamp,
+) -> ContainerStatus {
     let image = container.image.clone().unwrap_or_default();
     let id = format!("simulated://{}", container_id(&sandbox.address, &plan.name, sandbox.restarts));
     let state = sandbox.state(&plan.name);
     let waiting = || {
-        let reason = if plan.role == Role::Main && sandbox.containers.is_empty() && sandbox.stopping.is_none() {
+        let reason = if plan.role == Role::Main && sandbox.containers.is_empty() && sandbox.stopping.is_none()
+        {
             "ContainerCreating"
         } else {
             "PodInitializing"
@@ -121,7 +139,9 @@ fn container_status(plan: &Plan, container: &Container, sandbox: &Sandbox, now: 
         State::Waiting => (waiting(), false, false),
         State::Running { since } => {
             let running = Some(ContainerStateRunning { started_at: Some(whole(since)) });
-            let ready = plan.role != Role::Init && sandbox.stopping.is_none() && now >= after(since, plan.ready_after);
+            let ready = plan.role != Role::Init
+                && sandbox.stopping.is_none()
+                && now >= after(since, plan.ready_after);
             (ContainerState { running, ..ContainerState::default() }, ready, true)
         }
         State::Exited { since, at, code } => {
@@ -254,7 +274,8 @@ mod tests {
         let p = pod(json!({"containers": [{"name": "c"}], "readinessGates": [{"conditionType": "lb"}]}));
         check(&p, 100, None, "Running False running ip");
         let mut open = p.clone();
-        open.status = serde_json::from_value(json!({"conditions": [{"type": "lb", "status": "True"}]})).unwrap();
+        open.status =
+            serde_json::from_value(json!({"conditions": [{"type": "lb", "status": "True"}]})).unwrap();
         check(&open, 100, None, "Running True running ip");
     }
 

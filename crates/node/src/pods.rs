@@ -50,7 +50,8 @@ impl Kubelets {
             let address = if pod.spec.as_ref().and_then(|s| s.host_network) == Some(true) {
                 machine.address().to_string()
             } else {
-                machine.free_address(|a| all.values().any(|p| p.machine == machine && p.sandbox.address == a))?
+                machine
+                    .free_address(|a| all.values().any(|p| p.machine == machine && p.sandbox.address == a))?
             };
             let sandbox = Sandbox::new(now, address, restarts(pod));
             all.insert(key.clone(), Placed { uid, machine, sandbox });
@@ -98,7 +99,8 @@ impl Operator for Kubelets {
     async fn reconcile(&self, pod: &Pod, cx: &Context<Self>) -> Result<Next> {
         let node = pod.spec.as_ref().and_then(|s| s.node_name.as_deref()).unwrap_or_default();
         let Some(machine) = self.fleet.find(node) else { return Ok(Next::done()) };
-        let over = matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"));
+        let over =
+            matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"));
         if over {
             if pod.metadata.deletion_timestamp.is_some() {
                 return remove(pod, cx).await;
@@ -147,7 +149,9 @@ fn news(pod: &Pod, step: &Step) -> Vec<Event> {
         let name = &container.name;
         if step.started.contains(name) {
             let image = container.image.as_deref().unwrap_or_default();
-            let pulled = format!("Container image \"{image}\" already present on machine and can be accessed by the pod");
+            let pulled = format!(
+                "Container image \"{image}\" already present on machine and can be accessed by the pod"
+            );
             news.push(Event::normal("Pulled", pulled).action("Pulling"));
             news.push(Event::normal("Created", format!("Container created: {name}")).action("Starting"));
             news.push(Event::normal("Started", format!("Container started: {name}")).action("Starting"));

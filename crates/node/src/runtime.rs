@@ -146,7 +146,8 @@ impl Sandbox {
                         soonest(end);
                         return next;
                     }
-                    self.containers.insert(plan.name.clone(), State::Exited { since: begin, at: end, code: 0 });
+                    self.containers
+                        .insert(plan.name.clone(), State::Exited { since: begin, at: end, code: 0 });
                     free = end;
                 }
                 Role::Sidecar | Role::Main => {

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::framework::{Framework, Unschedulable};
 use crate::plugins::default_profile;
-use crate::snapshot::{Snapshot, is_over};
+use crate::snapshot::{Snapshot, controller, is_over};
 
 /// Pods that name no scheduler are ours, and those that name this.
 const NAME: &str = "default-scheduler";
@@ -32,6 +32,7 @@ pub(crate) struct Scheduler {
 struct Assumed {
     uid: String,
     node: String,
+    controller: Option<String>,
     spec: PodSpec,
 }
 
@@ -51,7 +52,7 @@ impl Scheduler {
             pod.is_some_and(|p| p.metadata.uid.as_deref() == Some(&*a.uid) && node_of(&p).is_none())
         });
         for a in assumed.values() {
-            snapshot.assume(&a.spec, &a.node);
+            snapshot.assume(&a.spec, a.controller.as_deref(), &a.node);
         }
         snapshot
     }
@@ -60,6 +61,7 @@ impl Scheduler {
         let assumed = Assumed {
             uid: pod.metadata.uid.clone().unwrap_or_default(),
             node: node.to_owned(),
+            controller: controller(pod).map(str::to_owned),
             spec: pod.spec.clone().unwrap_or_default(),
         };
         self.assumed.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), assumed);

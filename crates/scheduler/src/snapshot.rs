@@ -22,6 +22,8 @@ pub struct NodeInfo {
     pub scored: Amounts,
     /// How many pods it has.
     pub pods: i64,
+    /// How many of its pods each controller has there, by the controller's uid.
+    pub controllers: BTreeMap<String, i64>,
     /// Ports that its pods take from the host.
     pub ports: BTreeSet<HostPort>,
 }
@@ -39,7 +41,10 @@ impl NodeInfo {
     }
 
     /// Puts a pod on it.
-    pub fn add(&mut self, spec: &PodSpec) {
+    pub fn add(&mut self, spec: &PodSpec, controller: Option<&str>) {
+        if let Some(uid) = controller {
+            *self.controllers.entry(uid.to_owned()).or_default() += 1;
+        }
         self.requested.add(&requests(spec));
         self.scored.add(&requests_for_score(spec));
         self.pods += 1;
@@ -55,7 +60,10 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// From all nodes and all pods; pods that are over take nothing.
-    pub fn new<'a>(nodes: impl IntoIterator<Item = &'a Node>, pods: impl IntoIterator<Item = &'a Pod>) -> Self {
+    pub fn new<'a>(
+        nodes: impl IntoIterator<Item = &'a Node>,
+        pods: impl IntoIterator<Item = &'a Pod>,
+    ) -> Self {
         let mut snapshot = Self::default();
         for node in nodes {
             let info = NodeInfo::new(node.clone());
@@ -68,16 +76,16 @@ impl Snapshot {
             if let Some(spec) = &pod.spec
                 && let Some(node) = &spec.node_name
             {
-                snapshot.assume(spec, node);
+                snapshot.assume(spec, controller(pod), node);
             }
         }
         snapshot
     }
 
     /// Counts a pod on a node.
-    pub fn assume(&mut self, spec: &PodSpec, node: &str) {
+    pub fn assume(&mut self, spec: &PodSpec, controller: Option<&str>, node: &str) {
         if let Some(info) = self.nodes.get_mut(node) {
-            info.add(spec);
+            info.add(spec, controller);
         }
     }
 
@@ -95,6 +103,12 @@ impl Snapshot {
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
+}
+
+/// The uid of a pod's controller.
+pub fn controller(pod: &Pod) -> Option<&str> {
+    let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().find(|o| o.controller == Some(true)).map(|o| o.uid.as_str())
 }
 
 /// Whether a pod has ended and holds nothing any more.

@@ -16,9 +16,25 @@ use tokio_rustls::TlsConnector;
 
 /// What the recorder leaves as it is in a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'/').remove(b'?').remove(b'&').remove(b'=').remove(b'%').remove(b':').remove(b',').remove(b'(')
-    .remove(b')').remove(b'!').remove(b'+').remove(b'*').remove(b'@').remove(b'~').remove(b'$').remove(b'\'')
-    .remove(b'-').remove(b'.').remove(b'_');
+    .remove(b'/')
+    .remove(b'?')
+    .remove(b'&')
+    .remove(b'=')
+    .remove(b'%')
+    .remove(b':')
+    .remove(b',')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'!')
+    .remove(b'+')
+    .remove(b'*')
+    .remove(b'@')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_');
 
 const PATIENCE: Duration = Duration::from_secs(40);
 
@@ -81,7 +97,13 @@ impl Client {
         sender.send_request(request).await.map_err(|e| text(&e))
     }
 
-    fn request(&self, method: &str, path: &str, body: Option<&Value>, headers: &Value) -> Result<Request<Full<Bytes>>, String> {
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        headers: &Value,
+    ) -> Result<Request<Full<Bytes>>, String> {
         let data = body.map(|b| match b {
             Value::String(s) => Bytes::from(s.clone()),
             other => Bytes::from(other.to_string()),
@@ -111,7 +133,13 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
-    pub(super) async fn send(&self, method: &str, path: &str, body: Option<&Value>, headers: &Value) -> Result<Answer, String> {
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        headers: &Value,
+    ) -> Result<Answer, String> {
         let exchange = async {
             let response = self.open(method, path, body, headers).await?;
             let (parts, body) = response.into_parts();

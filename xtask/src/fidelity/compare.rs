@@ -133,7 +133,8 @@ mod tests {
     fn only_messages_are_texts() {
         let want = json!({"status": 404, "body": {"message": "a", "reason": "b"}});
         let got = json!({"status": 404, "body": {"message": "x", "reason": "y", "new": 1}});
-        let found: Vec<(String, bool)> = differences(&want, &got).into_iter().map(|d| (d.path, d.text)).collect();
+        let found: Vec<(String, bool)> =
+            differences(&want, &got).into_iter().map(|d| (d.path, d.text)).collect();
         assert_eq!(
             found,
             [("body.message".into(), true), ("body.reason".into(), false), ("body.new".into(), false)]

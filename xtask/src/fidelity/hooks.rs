@@ -53,7 +53,9 @@ impl Hooks {
                 tokio::spawn(async move {
                     let Ok(stream) = tls.accept(tcp).await else { return };
                     let service = hyper::service::service_fn(move |request| serve(state.clone(), request));
-                    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
                 });
             }
         });
@@ -77,7 +79,10 @@ impl Hooks {
     }
 }
 
-async fn serve(state: Arc<Mutex<State>>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn serve(
+    state: Arc<Mutex<State>>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let name = request.uri().path().trim_matches('/').to_owned();
     let body = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -122,7 +127,11 @@ fn answer(rule: &Value, review: &Value) -> (u16, String) {
     for (k, v) in rule["response"].as_object().into_iter().flatten() {
         response[k] = v.clone();
     }
-    (200, json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).to_string())
+    (
+        200,
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+            .to_string(),
+    )
 }
 
 /// A conversion webhook that renames fields of `spec` by a table for each desired version.
@@ -160,11 +169,15 @@ fn certificates() -> Result<(String, TlsAcceptor), Box<dyn std::error::Error>> {
     let ca = params.self_signed(&ca_key)?;
     let issuer = Issuer::new(params, ca_key);
     let key = KeyPair::generate()?;
-    let cert = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?.signed_by(&key, &issuer)?;
+    let cert = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?
+        .signed_by(&key, &issuer)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(vec![cert.der().clone()], PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())))?;
+        .with_single_cert(
+            vec![cert.der().clone()],
+            PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        )?;
     Ok((STANDARD.encode(ca.pem()), TlsAcceptor::from(Arc::new(config))))
 }

@@ -10,9 +10,23 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 const TIME_KEYS: &[&str] = &[
-    "creationTimestamp", "deletionTimestamp", "time", "lastTransitionTime", "lastUpdateTime", "lastProbeTime",
-    "lastHeartbeatTime", "firstTimestamp", "lastTimestamp", "eventTime", "startTime", "completionTime",
-    "expirationTimestamp", "acquireTime", "renewTime", "lastScheduleTime", "lastSuccessfulTime",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "time",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "lastProbeTime",
+    "lastHeartbeatTime",
+    "firstTimestamp",
+    "lastTimestamp",
+    "eventTime",
+    "startTime",
+    "completionTime",
+    "expirationTimestamp",
+    "acquireTime",
+    "renewTime",
+    "lastScheduleTime",
+    "lastSuccessfulTime",
     "lastObservedTime",
 ];
 
@@ -63,10 +77,13 @@ impl Names {
             Value::Object(map) => Value::Object(self.object(map, owner, path)),
             Value::Array(list) => {
                 let inner = format!("{path}[]");
-                let mut out: Vec<Value> = list.into_iter().map(|x| self.walk(x, key, owner, &inner)).collect();
+                let mut out: Vec<Value> =
+                    list.into_iter().map(|x| self.walk(x, key, owner, &inner)).collect();
                 // The order of managers depends on the second each entry fell in; causes promise none.
                 match key {
-                    "managedFields" => out.sort_by_key(|m| order(m, &["operation", "manager", "subresource", "apiVersion"])),
+                    "managedFields" => {
+                        out.sort_by_key(|m| order(m, &["operation", "manager", "subresource", "apiVersion"]))
+                    }
                     "causes" => out.sort_by_key(|c| order(c, &["field", "reason", "message"])),
                     _ => {}
                 }
@@ -80,7 +97,11 @@ impl Names {
 
     fn object(&mut self, map: Map<String, Value>, owner: Option<&str>, path: &str) -> Map<String, Value> {
         let meta = map.get("metadata").and_then(Value::as_object);
-        let own = meta.and_then(|m| m.get("uid")).and_then(Value::as_str).filter(|u| !u.is_empty()).map(str::to_owned);
+        let own = meta
+            .and_then(|m| m.get("uid"))
+            .and_then(Value::as_str)
+            .filter(|u| !u.is_empty())
+            .map(str::to_owned);
         let owner = match (own, meta.is_some() && map.contains_key("items")) {
             (Some(uid), _) => Some(uid),
             (None, true) => Some("<list>".to_owned()),
@@ -109,7 +130,13 @@ impl Names {
                                 value
                             }
                         }
-                        None => if s.is_empty() { value } else { "<rv>".into() },
+                        None => {
+                            if s.is_empty() {
+                                value
+                            } else {
+                                "<rv>".into()
+                            }
+                        }
                         Some(owner) => self.version(owner, s).into(),
                     };
                 }
@@ -123,10 +150,14 @@ impl Names {
         match (key, &value) {
             ("clusterIPs", Value::Array(ips)) => ips
                 .iter()
-                .map(|ip| if ip.as_str().is_some_and(|s| IP.is_match(s)) { "<ip>".into() } else { ip.clone() })
+                .map(
+                    |ip| if ip.as_str().is_some_and(|s| IP.is_match(s)) { "<ip>".into() } else { ip.clone() },
+                )
                 .collect(),
             ("remainingItemCount", _) => value,
-            ("nodePort" | "healthCheckNodePort", Value::Number(n)) if n.is_i64() || n.is_u64() => "<port>".into(),
+            ("nodePort" | "healthCheckNodePort", Value::Number(n)) if n.is_i64() || n.is_u64() => {
+                "<port>".into()
+            }
             _ => self.walk(value, key, owner, &format!("{path}.{key}")),
         }
     }
@@ -164,6 +195,9 @@ mod tests {
     #[test]
     fn a_list_has_a_version_of_its_own() {
         let list = json!({"metadata": {"resourceVersion": "99"}, "items": []});
-        assert_eq!(Names::default().clean(list), json!({"metadata": {"resourceVersion": "<rv>"}, "items": []}));
+        assert_eq!(
+            Names::default().clean(list),
+            json!({"metadata": {"resourceVersion": "<rv>"}, "items": []})
+        );
     }
 }

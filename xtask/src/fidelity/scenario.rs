@@ -53,7 +53,13 @@ impl Scenario {
     /// Performs every step; a failing one does not end the scenario.
     pub(super) async fn play(self, client: Arc<Client>, exact: bool) -> Outcome {
         let begin = Instant::now();
-        let mut run = Run { client, names: Names::default(), vars: BTreeMap::new(), watches: BTreeMap::new(), hooks: None };
+        let mut run = Run {
+            client,
+            names: Names::default(),
+            vars: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            hooks: None,
+        };
         let (mut failures, mut texts) = (Vec::new(), 0);
         for (i, step) in self.steps.iter().enumerate() {
             let got = trim(run.perform(step).await.unwrap_or_else(|e| json!({"failed": e})), "");
@@ -70,19 +76,21 @@ impl Scenario {
 
 fn describe(step: &Value) -> String {
     let text = |k: &str| step[k].as_str().unwrap_or_default().to_owned();
-    let mut out = [text("step"), text("method"), if step.get("path").is_some() { text("path") } else { text("name") }]
-        .into_iter()
-        .filter(|s| !s.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ");
+    let mut out =
+        [text("step"), text("method"), if step.get("path").is_some() { text("path") } else { text("name") }]
+            .into_iter()
+            .filter(|s| !s.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
     if let Some(note) = step["note"].as_str() {
         out.push_str(&format!("  ({note})"));
     }
     out
 }
 
-static VARIABLE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\{\{([\w.-]+)\}\}").unwrap_or_else(|e| unreachable!("constant pattern: {e}")));
+static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\{\{([\w.-]+)\}\}").unwrap_or_else(|e| unreachable!("constant pattern: {e}"))
+});
 
 struct Run {
     client: Arc<Client>,
@@ -142,8 +150,10 @@ impl Run {
         let path = self.fill_text(step["path"].as_str().unwrap_or_default());
         let body = step.get("send").map(|b| self.fill(b));
         let headers = self.fill(&step["headers"]);
-        let answer =
-            self.client.send(step["method"].as_str().unwrap_or("GET"), &path, body.as_ref(), &headers).await?;
+        let answer = self
+            .client
+            .send(step["method"].as_str().unwrap_or("GET"), &path, body.as_ref(), &headers)
+            .await?;
         for (name, path) in step["capture"].as_object().into_iter().flatten() {
             let value = dig(&answer.json().unwrap_or_default(), path.as_str().unwrap_or_default());
             self.vars.insert(name.clone(), value);
@@ -238,7 +248,9 @@ impl Run {
                 }
             }
             Value::Array(list) => list.iter().map(|v| self.fill(v)).collect(),
-            Value::Object(map) => map.iter().map(|(k, v)| (k.clone(), self.fill(v))).collect::<Map<_, _>>().into(),
+            Value::Object(map) => {
+                map.iter().map(|(k, v)| (k.clone(), self.fill(v))).collect::<Map<_, _>>().into()
+            }
             other => other.clone(),
         }
     }
@@ -247,8 +259,11 @@ impl Run {
     fn mask(&self, value: Value) -> Value {
         match value {
             Value::String(mut s) => {
-                let mut known: Vec<(&String, &str)> =
-                    self.vars.iter().filter_map(|(k, v)| v.as_str().filter(|v| v.len() > 5).map(|v| (k, v))).collect();
+                let mut known: Vec<(&String, &str)> = self
+                    .vars
+                    .iter()
+                    .filter_map(|(k, v)| v.as_str().filter(|v| v.len() > 5).map(|v| (k, v)))
+                    .collect();
                 known.sort_by_key(|(_, v)| std::cmp::Reverse(v.len()));
                 for (name, v) in known {
                     s = s.replace(v, &format!("{{{{{name}}}}}"));

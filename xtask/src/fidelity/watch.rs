@@ -27,7 +27,8 @@ impl Watch {
         let events = Arc::new(Mutex::new(Vec::new()));
         let (counted, count) = channel::channel(0);
         let (end, ended) = channel::channel(false);
-        let opened = tokio::time::timeout(Duration::from_secs(10), client.open("GET", path, None, headers)).await;
+        let opened =
+            tokio::time::timeout(Duration::from_secs(10), client.open("GET", path, None, headers)).await;
         let Ok(Ok(response)) = opened else {
             let _ = end.send(true);
             return Self { status: Value::Null, events, count, ended, task: tokio::spawn(async {}) };

@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use homeostat_cluster::{Cluster, ClusterOptions, kubeconfig};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -59,9 +59,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     let mut view = View::new(begin);
     let listener = up::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await?;
     let advertise = Some(listener.local_addr()?);
-    let cluster = Cluster::with(ClusterOptions { nodes: NODES, advertise, ..ClusterOptions::default() }).await?;
+    let cluster =
+        Cluster::with(ClusterOptions { nodes: NODES, advertise, ..ClusterOptions::default() }).await?;
     let endpoint = cluster.serve(listener).await?;
-    let path = args.kubeconfig.clone().unwrap_or_else(|| format!(".homeostat/demo-{}", endpoint.port()).into());
+    let path =
+        args.kubeconfig.clone().unwrap_or_else(|| format!(".homeostat/demo-{}", endpoint.port()).into());
     kubeconfig::write(&path, &endpoint.kubeconfig())?;
     view.stage(&format!("control plane ready at {}, {NODES} simulated nodes", endpoint.url()));
 

@@ -82,7 +82,14 @@ impl Progress {
         let ready = redis.status.as_ref().and_then(|s| s.ready_replicas).unwrap_or(0);
         self.wanted.insert(name.clone(), (redis.spec.replicas, ready));
         let state = if ready == redis.spec.replicas { "Converged" } else { "Converging" };
-        self.put(0, "rediscluster", name, format!("{ready}/{}", redis.spec.replicas), state.into(), String::new())
+        self.put(
+            0,
+            "rediscluster",
+            name,
+            format!("{ready}/{}", redis.spec.replicas),
+            state.into(),
+            String::new(),
+        )
     }
 
     fn set(&mut self, set: &StatefulSet) -> Vec<String> {
@@ -107,7 +114,15 @@ impl Progress {
         self.put(2, "pod", pod.name_any(), format!("{ready}/{all}"), state, node)
     }
 
-    fn put(&mut self, rank: u8, kind: &'static str, name: String, ready: String, state: String, node: String) -> Vec<String> {
+    fn put(
+        &mut self,
+        rank: u8,
+        kind: &'static str,
+        name: String,
+        ready: String,
+        state: String,
+        node: String,
+    ) -> Vec<String> {
         let row = Row { kind, name: name.clone(), ready, state, node };
         let on = if row.node.is_empty() { String::new() } else { format!(" on {}", row.node) };
         let said = match self.rows.get(&(rank, name.clone())) {

@@ -48,7 +48,8 @@ impl View {
         let mut lines = vec![String::new(), line(["KIND", "NAME", "READY", "STATE", "NODE"])];
         lines.extend(rows.iter().map(|r| line([r.kind, &r.name, &r.ready, &r.state, &r.node])));
         while live.lines.len() < lines.len() {
-            let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            let style =
+                ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
             live.lines.push(live.area.add(ProgressBar::new_spinner().with_style(style)));
         }
         for surplus in live.lines.drain(lines.len()..) {

@@ -7,6 +7,7 @@ mod node_ready;
 mod node_resources;
 mod node_unschedulable;
 mod taint_toleration;
+mod topology_spread;
 
 use crate::framework::Framework;
 
@@ -17,6 +18,7 @@ pub use node_ready::NodeReady;
 pub use node_resources::{BalancedAllocation, NodeResourcesFit};
 pub use node_unschedulable::NodeUnschedulable;
 pub use taint_toleration::TaintToleration;
+pub use topology_spread::PodTopologySpread;
 
 /// The default profile, in the reference's order.
 pub fn default_profile() -> Framework {
@@ -34,6 +36,7 @@ pub fn default_profile() -> Framework {
             Box::new(TaintToleration),
             Box::new(NodeAffinity),
             Box::new(NodeResourcesFit),
+            Box::new(PodTopologySpread),
             Box::new(BalancedAllocation),
         ],
     )

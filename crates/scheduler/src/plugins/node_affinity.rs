@@ -47,7 +47,8 @@ impl Score for NodeAffinity {
             .and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_deref())
             .unwrap_or_default();
         let all: i64 = preferred.iter().map(|p| i64::from(p.weight)).sum();
-        let met: i64 = preferred.iter().filter(|p| matches(&p.preference, node)).map(|p| i64::from(p.weight)).sum();
+        let met: i64 =
+            preferred.iter().filter(|p| matches(&p.preference, node)).map(|p| i64::from(p.weight)).sum();
         if all == 0 { 0 } else { met * 100 / all }
     }
 }

@@ -37,7 +37,8 @@ fn merge(into: &mut Value, from: &Value) {
 #[track_caller]
 fn check(nodes: &[Node], pods: &[Pod], new: Value, want: Result<&str, &str>) {
     let snapshot = Snapshot::new(nodes, pods);
-    let got = default_profile().schedule(&pod("new", new), &snapshot).map(str::to_owned).map_err(|e| e.to_string());
+    let got =
+        default_profile().schedule(&pod("new", new), &snapshot).map(str::to_owned).map_err(|e| e.to_string());
     assert_eq!(got, want.map(str::to_owned).map_err(str::to_owned));
 }
 
@@ -74,7 +75,8 @@ fn merge_of(mut a: Value, b: Value) -> Value {
 #[test]
 fn nodes_that_keep_pods_away() {
     let cordoned = node("a", json!({"spec": {"unschedulable": true}}));
-    let tainted = node("b", json!({"spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}}));
+    let tainted =
+        node("b", json!({"spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}}));
     let down = node("c", json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}));
     let full = node("d", json!({"status": {"allocatable": {"pods": "0"}}}));
     let nodes = [cordoned, tainted, down, full];
@@ -105,10 +107,25 @@ fn selectors_and_affinity() {
 
 #[test]
 fn host_ports_are_taken_once() {
-    let port = json!({"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}});
+    let port =
+        json!({"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}});
     let nodes = [node("a", json!({})), node("b", json!({}))];
     check(&nodes, &[pod("x", on("a", port.clone()))], port.clone(), Ok("b"));
     let one = [node("a", json!({}))];
     let why = Err("0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.");
     check(&one, &[pod("x", on("a", port.clone()))], port, why);
+}
+
+#[test]
+fn the_pods_of_one_controller_spread() {
+    let nodes = [node("a", json!({})), node("b", json!({})), node("c", json!({}))];
+    let owned = |change: Value| {
+        let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "u", "controller": true});
+        merge_of(json!({"metadata": {"ownerReferences": [owner]}, "spec": {}}), change)
+    };
+    let small = || json!({"spec": {"containers": [{"name": "c"}]}});
+    let first = pod("s-0", on("a", owned(small())));
+    check(&nodes, &[first.clone()], owned(small()), Ok("b"));
+    let second = pod("s-1", on("b", owned(small())));
+    check(&nodes, &[first, second], owned(small()), Ok("c"));
 }
