@@ -198,6 +198,8 @@ impl Decoder {
         let value = match (value, field.of) {
             (Some(value), _) => value,
             (None, Type::Message(of)) => self.value(of, &[], depth)?,
+            // Not nil, unlike a field.
+            (None, Type::Bytes) => "".into(),
             (None, of) => zero(of),
         };
         Ok((key, value))

@@ -181,7 +181,12 @@ pub fn encode_watch_event_as(
 
 /// Writes a list item by item, so that the values of all need not be in memory at once.
 pub struct ListWriter {
+    /// The list's message.
+    list: usize,
+    /// The items' message.
     at: usize,
+    /// The number of the list's items.
+    number: u32,
     api_version: String,
     kind: String,
     items: Vec<u8>,
@@ -192,15 +197,21 @@ impl ListWriter {
     #[must_use]
     pub fn new(api_version: &str, kind: &str) -> Option<Self> {
         let list = messages().kind(api_version, kind)?;
-        let crate::descriptor::Type::Message(at) = messages().get(list).fields.get(1)?.of else {
-            return None;
-        };
-        Some(Self { at, api_version: api_version.to_owned(), kind: kind.to_owned(), items: Vec::new() })
+        let items = messages().get(list).fields.iter().find(|f| f.name == "items")?;
+        let crate::descriptor::Type::Message(at) = items.of else { return None };
+        Some(Self {
+            list,
+            at,
+            number: items.number,
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            items: Vec::new(),
+        })
     }
 
     /// Adds an item.
     pub fn item(&mut self, object: &Value) -> Result<(), Error> {
-        let at = begin(&mut self.items, 2);
+        let at = begin(&mut self.items, self.number);
         crate::encode::message(self.at, object, &mut self.items)?;
         end(&mut self.items, at);
         Ok(())
@@ -209,11 +220,8 @@ impl ListWriter {
     /// The bytes of the list with this `metadata`.
     pub fn finish(self, metadata: &Value) -> Result<Vec<u8>, Error> {
         let head = Value::Object([("metadata".to_owned(), metadata.clone())].into_iter().collect());
-        let list = messages()
-            .kind(&self.api_version, &self.kind)
-            .ok_or_else(|| Error::NotMarshalable(self.kind.clone()))?;
         let mut start = Vec::new();
-        crate::encode::message(list, &head, &mut start)?;
+        crate::encode::message(self.list, &head, &mut start)?;
         let mut out = Vec::with_capacity(self.items.len() + start.len() + 128);
         out.extend_from_slice(MAGIC);
         let meta = begin(&mut out, 1);
@@ -222,8 +230,9 @@ impl ListWriter {
         end(&mut out, meta);
         put_tag(&mut out, 2, BYTES);
         put_varint(&mut out, (start.len() + self.items.len()) as u64);
-        out.extend_from_slice(&start);
-        out.extend_from_slice(&self.items);
+        // Fields stand in the order of their numbers.
+        let parts = if self.number == 1 { [&self.items, &start] } else { [&start, &self.items] };
+        out.extend(parts.into_iter().flatten());
         put_bytes(&mut out, 3, &[]);
         put_bytes(&mut out, 4, &[]);
         Ok(out)

@@ -42,3 +42,6 @@ pub const WATCH_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=w
 pub const MAX_DEPTH: usize = 128;
 /// Most values that one body may become, lest few bytes take much memory.
 pub const MAX_VALUES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests;
