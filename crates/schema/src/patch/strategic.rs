@@ -7,6 +7,8 @@
 mod lists;
 mod lookup;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use self::lookup::Fields;
@@ -118,7 +120,8 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let bad = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
     let Value::Array(retained) = retained else { return Err(bad()) };
-    let named = |key: &str| retained.iter().any(|r| r.as_str() == Some(key));
+    let retained: BTreeSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let named = |key: &str| retained.contains(key);
     for (key, value) in patch.iter() {
         let counts = !value.is_null() && !key.starts_with(DELETE_FROM) && !key.starts_with(SET_ORDER);
         if counts && !named(key) {
@@ -196,7 +199,8 @@ fn delete_from(
                 let merged = lists::merge_maps(std::mem::take(current), values, &field)?;
                 original.insert(key.to_owned(), Value::Array(merged));
             } else {
-                current.retain(|v| !values.contains(v));
+                let values: BTreeSet<String> = values.iter().map(ToString::to_string).collect();
+                current.retain(|v| !values.contains(&v.to_string()));
             }
         }
         (Some(Value::Object(current)), Value::Object(values)) => {

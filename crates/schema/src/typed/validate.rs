@@ -3,6 +3,7 @@
 //!
 //! It is not the validation that users define; that is `Schema::validate`, which runs later.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -120,18 +121,15 @@ impl<'a> Walk<'a> {
 
     fn list(&mut self, list: &'a [Value], ty: List<'_>) {
         let associative = !matches!(ty.relation, Relation::Atomic);
-        // Lists are short; a sorted list of what was seen beats a tree.
-        let mut seen: Vec<PathElement> = Vec::new();
+        let mut seen = BTreeSet::new();
         for (i, item) in list.iter().enumerate() {
             if associative {
                 let element = match items::element(ty, item) {
                     Ok(element) => element,
                     Err(why) => return self.fail(format!("element {i}: {why}")),
                 };
-                match seen.binary_search(&element) {
-                    Ok(_) if self.allow_duplicates => {}
-                    Ok(_) => self.fail(format!("duplicate entries for key {element}")),
-                    Err(at) => seen.insert(at, element.clone()),
+                if !seen.insert(element.clone()) && !self.allow_duplicates {
+                    self.fail(format!("duplicate entries for key {element}"));
                 }
                 self.path.push(Step::Item(element));
             } else {

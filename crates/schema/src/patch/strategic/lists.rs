@@ -3,7 +3,7 @@
 //! Items of the patch keep the patch's order, the others the live one's; where an item of either could come
 //! first, it goes by the live order if both were there, and otherwise the patch's item is first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -26,15 +26,8 @@ pub(super) fn merge(
     if kind_of(original.iter().chain(&patch), &[&original, &patch])? {
         return merge_maps(original, patch, field);
     }
-    let mut merged = original.clone();
-    let mut seen: BTreeMap<String, ()> = merged.iter().map(|v| (v.to_string(), ())).collect();
-    for value in &patch {
-        if seen.insert(value.to_string(), ()).is_none() {
-            merged.push(value.clone());
-        }
-    }
-    let mut once = BTreeMap::new();
-    merged.retain(|v| once.insert(v.to_string(), ()).is_none());
+    let mut seen = BTreeSet::new();
+    let merged = original.iter().chain(&patch).filter(|v| seen.insert(v.to_string())).cloned().collect();
     order(merged, &patch, &original, field.key)
 }
 
@@ -74,6 +67,7 @@ fn take_directives(
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut items = Vec::with_capacity(patch.len());
     let mut replace = false;
+    let mut deleted = BTreeSet::new();
     for item in patch {
         let map = as_map(&item)?;
         let Some(directive) = map.get(DIRECTIVE) else {
@@ -83,12 +77,15 @@ fn take_directives(
         match directive.as_str() {
             Some("delete") => {
                 let name = map.get(key).ok_or_else(|| no_merge_key(map, key))?;
-                original.retain(|v| v.get(key) != Some(name));
+                deleted.insert(name.to_string());
             }
             Some("replace") => replace = true,
             Some("merge") => return Err(failed("merging lists cannot yet be specified in the patch")),
             _ => return Err(bad_directive(directive, map)),
         }
+    }
+    if !deleted.is_empty() {
+        original.retain(|v| v.get(key).is_none_or(|name| !deleted.contains(&name.to_string())));
     }
     // All other directives beside a replacement lose their meaning.
     if replace { Ok((items, Vec::new())) } else { Ok((original, items)) }
