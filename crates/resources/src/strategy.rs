@@ -50,7 +50,8 @@ pub trait Strategy: Send + Sync {
     /// Before an update of the object: carries over what clients may not change (status).
     fn prepare_update(&self, _cx: &Cx<'_>, _new: &mut Value, _old: &Value) {}
 
-    /// Before a status update: carries over all but status.
+    /// Before an update through a subresource whose body is the object (`status`, `approval`, `finalize`, `resize`,
+    /// `ephemeralcontainers`; [`Cx::subresource`] says which): carries over what that door may not change.
     fn prepare_status(&self, _cx: &Cx<'_>, _new: &mut Value, _old: &Value) {}
 
     /// Rules of a new object, beyond the schema and object metadata.

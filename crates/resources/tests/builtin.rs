@@ -7,7 +7,7 @@
 use homeostat_model::{Entropy, GroupVersion};
 use homeostat_resources::{Cx, Resource, builtin};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[derive(Deserialize)]
@@ -238,4 +238,67 @@ fn writes_are_answered_as_the_reference_answered_them() {
         }
     }
     assert!(failures.is_empty(), "{} of {count} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Every place of a value, as JSON pointers.
+fn places(value: &Value, at: String, found: &mut Vec<String>) {
+    let below: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(k, v)| (k.replace('~', "~0").replace('/', "~1"), v)).collect(),
+        Value::Array(list) => list.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in below {
+        let at = format!("{at}/{key}");
+        found.push(at.clone());
+        places(value, at, found);
+    }
+}
+
+#[test]
+fn no_object_makes_a_strategy_panic() {
+    let resources = builtin::resources();
+    let entropy = Entropy::seeded(7);
+    let junk = [
+        json!(null),
+        json!("x y"),
+        json!(-1),
+        json!([]),
+        json!({}),
+        json!([null, 1, {"name": 2}]),
+        json!(true),
+    ];
+    for line in include_str!("builtin/recorded.jsonl").lines() {
+        let case: Case = serde_json::from_str(line).unwrap();
+        let resource = resources.iter().find(|r| r.id.to_string() == case.resource).unwrap();
+        let gv = GroupVersion::new(resource.id.group.clone(), &*case.version);
+        let mut all = Vec::new();
+        places(&case.new, String::new(), &mut all);
+        for _ in 0..8 {
+            let pick = |n: usize| usize::try_from(entropy.below(n as u64)).unwrap();
+            let mut object = case.new.clone();
+            *object.pointer_mut(&all[pick(all.len())]).unwrap() = junk[pick(junk.len())].clone();
+            let s = &resource.strategy;
+            s.default(&gv, &mut object);
+            for subresource in ["", "status", "approval", "finalize", "resize", "ephemeralcontainers"] {
+                let now = "2026-01-02T03:04:05Z".parse().unwrap();
+                let cx = Cx { now, entropy: &entropy, user: "u", groups: &[], subresource };
+                let (mut created, mut updated, mut status) = (object.clone(), object.clone(), object.clone());
+                s.prepare_create(&cx, &mut created);
+                s.validate(&cx, &created);
+                s.prepare_update(&cx, &mut updated, &case.new);
+                s.validate_update(&cx, &updated, &case.new);
+                s.prepare_status(&cx, &mut status, &case.new);
+                s.validate_status(&cx, &status, &case.new);
+                s.warnings(&cx, &created, Some(&case.new));
+            }
+            let now = "2026-01-02T03:04:05Z".parse().unwrap();
+            s.row(&object, now);
+            s.selectable(&object);
+            s.spec_changed(&object, &case.new);
+            s.grace_period(&object, None);
+            for version in &resource.versions {
+                s.convert(&mut object.clone(), &version.gv);
+            }
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! it is special, a strategy in a file of its own. It holds no objects and reads no clock.
 //! Invariant: building the list parses the table only; schemas are parsed and compiled when first used.
 
+pub mod admit;
 mod registry;
 mod rules;
 mod shape;

@@ -60,6 +60,10 @@ impl Strategy for BuiltIn {
         if side_door(cx) {
             return self.prepare_status(cx, new, old);
         }
+        // The server itself binds pods: node, conditions and annotations at once.
+        if cx.subresource == "binding" {
+            return;
+        }
         if self.facts.status != Status::None {
             carry(new, old, "status");
         }
@@ -93,7 +97,6 @@ impl Strategy for BuiltIn {
         if side_door(cx) {
             return self.validate_status(cx, new, old);
         }
-        // The server itself binds pods; the rules of clients' updates don't hold.
         if cx.subresource == "binding" {
             return Vec::new();
         }

@@ -10,7 +10,7 @@ mod volume;
 use homeostat_model::{GroupVersion, clock, field};
 use serde_json::{Value, json};
 
-use crate::builtin::value::{at, carry, flag, has, int, items, set, text};
+use crate::builtin::value::{at, carry, flag, has, int, items, remove, set, text};
 use crate::strategy::{Cx, Strategy};
 
 /// Pods.
@@ -111,6 +111,16 @@ impl Strategy for Pods {
 
     fn warnings(&self, _cx: &Cx<'_>, new: &Value, _old: Option<&Value>) -> Vec<String> {
         warnings("spec", &new["spec"])
+    }
+
+    /// A binding is no change of what the user means.
+    fn spec_changed(&self, new: &Value, old: &Value) -> bool {
+        let without_node = |pod: &Value| {
+            let mut spec = pod["spec"].clone();
+            remove(&mut spec, "nodeName");
+            spec
+        };
+        new["spec"] != old["spec"] && without_node(new) != without_node(old)
     }
 
     fn grace_period(&self, object: &Value, requested: Option<i64>) -> Option<i64> {

@@ -1,0 +1,274 @@
+//! ResourceQuota: what an object uses, whether a quota counts it, and whether there is room.
+
+use std::collections::BTreeMap;
+
+use homeostat_model::GroupResource;
+use homeostat_model::quantity::Quantity;
+use serde_json::Value;
+
+use crate::builtin::types::pod::qos;
+use crate::builtin::value::{at, entries, has, int, items, quantity, text, texts};
+
+/// Amounts by the names that quotas have for them.
+pub type Amounts = BTreeMap<String, Quantity>;
+
+fn amounts(of: &Value, path: &str) -> Amounts {
+    entries(of, path).filter_map(|(k, v)| Some((k.to_owned(), Quantity::from_value(v).ok()?))).collect()
+}
+
+fn one() -> Quantity {
+    Quantity::integer(1, Default::default())
+}
+
+/// What an object of a resource uses.
+pub fn usage(id: &GroupResource, object: &Value) -> Amounts {
+    let mut used = Amounts::from([(format!("count/{id}"), one())]);
+    match (&*id.group, &*id.resource) {
+        ("", "pods") => pod(&mut used, object),
+        ("", "services") => service(&mut used, object),
+        ("", "persistentvolumeclaims") => claim(&mut used, object),
+        ("", kind @ ("configmaps" | "secrets" | "replicationcontrollers" | "resourcequotas")) => {
+            used.insert(kind.to_owned(), one());
+        }
+        _ => {}
+    }
+    used
+}
+
+fn pod(used: &mut Amounts, pod: &Value) {
+    // A pod that has ended uses nothing but its place in the count.
+    if matches!(text(pod, "status.phase"), "Succeeded" | "Failed") {
+        return;
+    }
+    used.insert("pods".into(), one());
+    for (name, q) in qos::aggregate_requests(&pod["spec"]) {
+        match &*name {
+            "cpu" | "memory" | "ephemeral-storage" => {
+                used.insert(name.clone(), q.clone());
+                used.insert(format!("requests.{name}"), q);
+            }
+            _ if name.starts_with("hugepages-") => {
+                used.insert(name.clone(), q.clone());
+                used.insert(format!("requests.{name}"), q);
+            }
+            _ if name.contains('/') => drop(used.insert(format!("requests.{name}"), q)),
+            _ => {}
+        }
+    }
+    let mut limits = Amounts::new();
+    for container in items(pod, "spec.containers") {
+        for (name, q) in amounts(container, "resources.limits") {
+            *limits.entry(name).or_insert_with(|| Quantity::integer(0, q.format())) += &q;
+        }
+    }
+    for (name, q) in
+        limits.into_iter().filter(|(n, _)| matches!(&**n, "cpu" | "memory" | "ephemeral-storage"))
+    {
+        used.insert(format!("limits.{name}"), q);
+    }
+}
+
+fn service(used: &mut Amounts, service: &Value) {
+    used.insert("services".into(), one());
+    let ports = i128::try_from(items(service, "spec.ports").len()).unwrap_or_default();
+    let kind = text(service, "spec.type");
+    if kind == "LoadBalancer" {
+        used.insert("services.loadbalancers".into(), one());
+    }
+    let allotted = kind == "NodePort"
+        || (kind == "LoadBalancer" && at(service, "spec.allocateLoadBalancerNodePorts") != false);
+    if allotted {
+        used.insert("services.nodeports".into(), Quantity::integer(ports, Default::default()));
+    }
+}
+
+fn claim(used: &mut Amounts, claim: &Value) {
+    used.insert("persistentvolumeclaims".into(), one());
+    let class = text(claim, "spec.storageClassName");
+    let storage = quantity(claim, "spec.resources.requests.storage");
+    if !class.is_empty() {
+        used.insert(format!("{class}.storageclass.storage.k8s.io/persistentvolumeclaims"), one());
+    }
+    if let Some(storage) = storage {
+        if !class.is_empty() {
+            used.insert(format!("{class}.storageclass.storage.k8s.io/requests.storage"), storage.clone());
+        }
+        used.insert("requests.storage".into(), storage);
+    }
+}
+
+/// Whether a quota's scopes take in an object.
+pub fn counts(quota: &Value, id: &GroupResource, object: &Value) -> bool {
+    let is_pod = id.group.is_empty() && &*id.resource == "pods";
+    let class = text(object, "spec.priorityClassName");
+    let holds = |scope: &str| match scope {
+        _ if !is_pod => false,
+        "Terminating" => int(object, "spec.activeDeadlineSeconds").is_some_and(|s| s >= 0),
+        "NotTerminating" => !has(object, "spec.activeDeadlineSeconds"),
+        "BestEffort" => qos::class(&object["spec"]) == "BestEffort",
+        "NotBestEffort" => qos::class(&object["spec"]) != "BestEffort",
+        "PriorityClass" => !class.is_empty(),
+        "CrossNamespacePodAffinity" => crosses_namespaces(object),
+        _ => false,
+    };
+    let by_expression = |e: &Value| {
+        let (scope, values) = (text(e, "scopeName"), texts(e, "values"));
+        match (scope, text(e, "operator")) {
+            ("PriorityClass", "In") => holds(scope) && values.contains(&class),
+            ("PriorityClass", "NotIn") => is_pod && !values.contains(&class),
+            (_, "DoesNotExist") => is_pod && !holds(scope),
+            _ => holds(scope),
+        }
+    };
+    texts(quota, "spec.scopes").into_iter().all(holds)
+        && items(quota, "spec.scopeSelector.matchExpressions").iter().all(by_expression)
+}
+
+fn crosses_namespaces(pod: &Value) -> bool {
+    let terms = |path: &str| -> bool {
+        items(pod, path).iter().any(|t| {
+            let term = if has(t, "podAffinityTerm") { at(t, "podAffinityTerm") } else { t };
+            !items(term, "namespaces").is_empty() || has(term, "namespaceSelector")
+        })
+    };
+    ["podAffinity", "podAntiAffinity"].into_iter().any(|kind| {
+        terms(&format!("spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution"))
+            || terms(&format!("spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"))
+    })
+}
+
+/// Measures a write against a quota: `None` where the quota isn't touched, otherwise the `status.used` to store, or
+/// why there is no room. `old` is what the write replaces.
+pub fn admit(
+    quota: &Value,
+    id: &GroupResource,
+    new: &Value,
+    old: Option<&Value>,
+) -> Option<Result<Value, String>> {
+    let hard = amounts(quota, "status.hard");
+    let (counted, before) = (counts(quota, id, new), old.is_some_and(|o| counts(quota, id, o)));
+    let wanted = if counted { usage(id, new) } else { Amounts::new() };
+    let had = old.filter(|_| before).map(|o| usage(id, o)).unwrap_or_default();
+    let name = text(quota, "metadata.name");
+    if counted
+        && old.is_none()
+        && let Some(missing) = unspecified(&hard, id, new)
+    {
+        return Some(Err(format!("failed quota: {name}: must specify {missing}")));
+    }
+    let mut used = amounts(quota, "status.used");
+    let (mut requested, mut have, mut limited) = (Vec::new(), Vec::new(), Vec::new());
+    let mut touched = false;
+    for (resource, limit) in &hard {
+        let zero = || Quantity::integer(0, limit.format());
+        let delta = &wanted.get(resource).cloned().unwrap_or_else(zero)
+            - &had.get(resource).cloned().unwrap_or_else(zero);
+        if delta.is_zero() {
+            continue;
+        }
+        touched = true;
+        let now = used.get(resource).cloned().unwrap_or_else(zero);
+        let then = &now + &delta;
+        if delta.signum() > 0 && then > *limit {
+            requested.push(format!("{resource}={delta}"));
+            have.push(format!("{resource}={now}"));
+            limited.push(format!("{resource}={limit}"));
+        }
+        used.insert(resource.clone(), then);
+    }
+    if !requested.is_empty() {
+        return Some(Err(format!(
+            "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
+            requested.join(","),
+            have.join(","),
+            limited.join(",")
+        )));
+    }
+    touched.then(|| Ok(used.into_iter().map(|(k, q)| (k, Value::from(q.to_string()))).collect()))
+}
+
+/// A quota of processor or memory wants every container to say how much it takes.
+fn unspecified(hard: &Amounts, id: &GroupResource, pod: &Value) -> Option<String> {
+    if !id.group.is_empty() || &*id.resource != "pods" {
+        return None;
+    }
+    let mut missing = Vec::new();
+    for resource in hard.keys() {
+        let (list, name) = match resource.split_once('.') {
+            Some((list @ ("requests" | "limits"), name)) => (list, name),
+            _ => ("requests", &**resource),
+        };
+        if !matches!(name, "cpu" | "memory") {
+            continue;
+        }
+        let path = format!("resources.{list}");
+        let without: Vec<&str> = items(pod, "spec.containers")
+            .iter()
+            .filter(|c| !at(c, &path).get(name).is_some_and(|v| !v.is_null()))
+            .map(|c| text(c, "name"))
+            .collect();
+        if !without.is_empty() {
+            missing.push(format!("{resource} for: {}", without.join(",")));
+        }
+    }
+    (!missing.is_empty()).then(|| missing.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn quota(used: Value) -> Value {
+        let hard = json!({"pods": "2", "requests.cpu": "1500m", "count/leases.coordination.k8s.io": "1"});
+        json!({"metadata": {"name": "team"}, "spec": {"hard": hard}, "status": {"hard": hard, "used": used}})
+    }
+
+    fn pod(cpu: &str) -> Value {
+        json!({"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": cpu}}}]}})
+    }
+
+    #[test]
+    fn a_quota_is_used_up_and_says_so() {
+        let pods = GroupResource::new("", "pods");
+        let start = json!({"pods": "1", "requests.cpu": "1", "count/leases.coordination.k8s.io": "0"});
+        assert_eq!(
+            admit(&quota(start.clone()), &pods, &pod("600m"), None),
+            Some(Err("exceeded quota: team, requested: requests.cpu=600m, used: requests.cpu=1, limited: \
+                      requests.cpu=1500m"
+                .to_owned()))
+        );
+        let full = json!({"pods": "2", "requests.cpu": "1500m", "count/leases.coordination.k8s.io": "0"});
+        assert_eq!(admit(&quota(start), &pods, &pod("500m"), None), Some(Ok(full.clone())));
+        assert_eq!(
+            admit(&quota(full.clone()), &pods, &pod("100m"), None),
+            Some(Err("exceeded quota: team, requested: pods=1,requests.cpu=100m, used: pods=2,requests.cpu=1500m, \
+                      limited: pods=2,requests.cpu=1500m"
+                .to_owned()))
+        );
+        assert_eq!(
+            admit(&quota(full.clone()), &GroupResource::new("", "configmaps"), &json!({}), None),
+            None
+        );
+        assert_eq!(
+            admit(&quota(full), &pods, &json!({"spec": {"containers": [{"name": "a"}]}}), None),
+            Some(Err("failed quota: team: must specify requests.cpu for: a".to_owned()))
+        );
+    }
+
+    #[test]
+    fn custom_resources_count_too() {
+        let id = GroupResource::new("example.com", "widgets");
+        assert_eq!(usage(&id, &json!({})).keys().collect::<Vec<_>>(), ["count/widgets.example.com"]);
+    }
+
+    #[test]
+    fn scopes_choose_pods() {
+        let best_effort = json!({"spec": {"scopes": ["BestEffort"]}});
+        let pods = GroupResource::new("", "pods");
+        assert!(!counts(&best_effort, &pods, &pod("1")));
+        assert!(counts(&best_effort, &pods, &json!({"spec": {"containers": [{"name": "a"}]}})));
+        assert!(!counts(&best_effort, &GroupResource::new("", "services"), &json!({})));
+    }
+}
