@@ -8,6 +8,7 @@ mod accounts;
 mod aggregation;
 mod common;
 mod deployment;
+mod endpoints;
 mod garbage;
 mod namespace;
 mod replicaset;
@@ -24,6 +25,8 @@ use k8s_openapi::api::core::v1::ReplicationController;
 pub const NAMES: &[(&str, &str)] = &[
     ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
     ("deployment-controller", "deployment"),
+    ("endpoints-controller", "endpoint"),
+    ("endpointslice-controller", "endpointslice"),
     ("garbage-collector-controller", "garbagecollector"),
     ("namespace-controller", "namespace"),
     ("replicaset-controller", "replicaset"),
@@ -51,6 +54,8 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
     match name {
         "clusterrole-aggregation-controller" => manager.add(aggregation::Aggregation),
         "deployment-controller" => manager.add(deployment::Deployments::default()),
+        "endpoints-controller" => manager.add(endpoints::subsets::Subsets),
+        "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),
         garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
         "namespace-controller" => manager.add(namespace::Namespaces),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
