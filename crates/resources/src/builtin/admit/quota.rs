@@ -204,7 +204,7 @@ fn unspecified(hard: &Amounts, id: &GroupResource, pod: &Value) -> Option<String
         let path = format!("resources.{list}");
         let without: Vec<&str> = items(pod, "spec.containers")
             .iter()
-            .filter(|c| !at(c, &path).get(name).is_some_and(|v| !v.is_null()))
+            .filter(|c| at(c, &path).get(name).is_none_or(Value::is_null))
             .map(|c| text(c, "name"))
             .collect();
         if !without.is_empty() {
