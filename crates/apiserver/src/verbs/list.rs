@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::body::Body;
 use crate::meta::Meta;
-use crate::negotiate::{Accepted, View};
+use crate::negotiate::{Accepted, Format, View};
 use crate::object;
 use crate::options::{ListOptions, Match};
 use crate::read;
@@ -24,6 +24,8 @@ use crate::registry::Target;
 use crate::respond::{Answer, Content};
 use crate::selection::Selection;
 use crate::server::{Call, Server};
+
+mod packed;
 
 /// Bytes of a chunk; a single larger object makes a larger one.
 const CHUNK: usize = 64 * 1024;
@@ -85,6 +87,9 @@ pub(crate) async fn list(
         state: State::Head,
         prefix: object::typed_prefix(&target.resource.kind, &target.gv().to_string()),
     };
+    if accepted.format == Format::Protobuf {
+        return chunks.packed().await;
+    }
     Ok(Answer::new(StatusCode::OK, Content::Chunks(chunks.into_body())))
 }
 
@@ -347,11 +352,10 @@ impl Chunks {
         }
     }
 
-    fn tail(&mut self, out: &mut Vec<u8>, more: bool) {
-        self.state = State::Done;
+    /// The list's `metadata`; `more` if there are more objects than the limit allows.
+    fn metadata(&self, more: bool) -> Value {
         let mut meta = serde_json::Map::new();
         meta.insert("resourceVersion".into(), self.revision.to_string().into());
-        let custom = !self.target.built_in() && self.view == View::Object;
         if more && let Some(last) = &self.last {
             let start = last.strip_prefix(self.selection.prefix.as_str()).unwrap_or(last);
             let revision = i64::try_from(self.revision).unwrap_or(i64::MAX);
@@ -363,12 +367,23 @@ impl Chunks {
                     snapshot.count(&self.target.resource.collection, &self.selection.prefix, Some(last));
                 meta.insert("remainingItemCount".into(), left.into());
             }
-        } else if custom {
+        } else if self.custom() {
             meta.insert("continue".into(), "".into());
         }
+        Value::Object(meta)
+    }
+
+    /// Whether it is shown as custom resources are.
+    fn custom(&self) -> bool {
+        !self.target.built_in() && self.view == View::Object
+    }
+
+    fn tail(&mut self, out: &mut Vec<u8>, more: bool) {
+        self.state = State::Done;
+        let meta = self.metadata(more);
         self.snapshot = None;
         out.push(b']');
-        if custom {
+        if self.custom() {
             out.extend_from_slice(b",\"kind\":");
             object::write_json(out, &self.target.resource.list_kind);
         }
@@ -378,7 +393,7 @@ impl Chunks {
             object::write_json(out, &printer.columns());
         }
         out.extend_from_slice(b",\"metadata\":");
-        object::write_json(out, &Value::Object(meta));
+        object::write_json(out, &meta);
         out.push(b'}');
     }
 }
