@@ -63,16 +63,16 @@ pub(super) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
     if last.is_empty() {
         last.clone_from(&first);
     }
-    let component = either("source.component", "deprecatedSource.component");
-    let host = either("source.host", "deprecatedSource.host");
-    let mut source = vec![component, host];
-    if source[0].is_empty() {
-        source = vec![
-            either("reportingComponent", "reportingController"),
-            text(object, "reportingInstance").to_owned(),
-        ];
-    }
-    source.retain(|s| !s.is_empty());
+    let first_of = |a: String, b: String| if a.is_empty() { b } else { a };
+    let component = first_of(
+        either("source.component", "deprecatedSource.component"),
+        either("reportingComponent", "reportingController"),
+    );
+    let host = first_of(
+        either("source.host", "deprecatedSource.host"),
+        text(object, "reportingInstance").to_owned(),
+    );
+    let source = if host.is_empty() { component } else { format!("{component}, {host}") };
     vec![
         ago(&last, now).into(),
         text(object, "type").into(),
@@ -84,7 +84,7 @@ pub(super) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
         )
         .into(),
         text(object, &format!("{about}.fieldPath")).into(),
-        source.join(", ").into(),
+        source.into(),
         either("message", "note").trim().into(),
         ago(&first, now).into(),
         times.into(),

@@ -27,6 +27,33 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
+const CORE_LABELS: &[&str] = &[
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+];
+
+const NEW_LABELS: &[&str] = &[
+    "regarding.kind",
+    "regarding.namespace",
+    "regarding.name",
+    "regarding.uid",
+    "regarding.apiVersion",
+    "regarding.resourceVersion",
+    "regarding.fieldPath",
+    "reason",
+    "reportingController",
+    "type",
+];
+
 impl Events {
     fn object_field(&self) -> &'static str {
         if self.new_api { "regarding" } else { "involvedObject" }
@@ -83,24 +110,27 @@ impl Strategy for Events {
         errors
     }
 
+    /// Both groups' labels, from either form: what one group wrote is selected through the other.
     fn selectable(&self, object: &Value) -> Vec<(&'static str, String)> {
-        let prefix = self.object_field();
-        let component = {
-            let from = if self.new_api { "deprecatedSource.component" } else { "source.component" };
-            let by = if self.new_api { "reportingController" } else { "reportingComponent" };
-            let source = text(object, from);
-            if source.is_empty() { text(object, by).to_owned() } else { source.to_owned() }
+        let either = |core: &str, new: &str| {
+            let first = text(object, core);
+            if first.is_empty() { text(object, new).to_owned() } else { first.to_owned() }
         };
-        self.selectable_labels()
+        let about = if has(object, "regarding") { "regarding" } else { "involvedObject" };
+        let reporter = either("reportingComponent", "reportingController");
+        let component = match either("source.component", "deprecatedSource.component") {
+            none if none.is_empty() => reporter.clone(),
+            component => component,
+        };
+        CORE_LABELS
             .iter()
+            .chain(NEW_LABELS.iter().filter(|l| !CORE_LABELS.contains(l)))
             .map(|label| {
                 let value = match label.split_once('.') {
-                    Some(("involvedObject" | "regarding", rest)) => {
-                        text(object, &format!("{prefix}.{rest}")).to_owned()
-                    }
-                    _ if matches!(*label, "source" | "reportingComponent") => component.clone(),
-                    _ if *label == "reportingController" => text(object, "reportingController").to_owned(),
-                    _ => text(object, label).to_owned(),
+                    Some((_, rest)) => text(object, &format!("{about}.{rest}")).to_owned(),
+                    None if *label == "source" => component.clone(),
+                    None if label.starts_with("reporting") => reporter.clone(),
+                    None => text(object, label).to_owned(),
                 };
                 (*label, value)
             })
@@ -108,34 +138,7 @@ impl Strategy for Events {
     }
 
     fn selectable_labels(&self) -> &'static [&'static str] {
-        if self.new_api {
-            &[
-                "regarding.kind",
-                "regarding.namespace",
-                "regarding.name",
-                "regarding.uid",
-                "regarding.apiVersion",
-                "regarding.resourceVersion",
-                "regarding.fieldPath",
-                "reason",
-                "reportingController",
-                "type",
-            ]
-        } else {
-            &[
-                "involvedObject.kind",
-                "involvedObject.namespace",
-                "involvedObject.name",
-                "involvedObject.uid",
-                "involvedObject.apiVersion",
-                "involvedObject.resourceVersion",
-                "involvedObject.fieldPath",
-                "reason",
-                "reportingComponent",
-                "source",
-                "type",
-            ]
-        }
+        if self.new_api { NEW_LABELS } else { CORE_LABELS }
     }
 
     fn convert(&self, object: &mut Value, to: &GroupVersion) {
@@ -248,6 +251,7 @@ mod tests {
         );
         let selected = new_api.selectable(&other);
         assert!(selected.contains(&("regarding.name", "p".to_owned())), "{selected:?}");
+        assert_eq!(selected, Events { new_api: false }.selectable(&core));
         new_api.convert(&mut other, &GroupVersion::new("", "v1"));
         assert_eq!(other, core);
     }
