@@ -19,6 +19,9 @@ pub const LIMIT: usize = 3 * 1024 * 1024;
 
 type BoxStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
+/// Most bytes of a body beyond its limit that are read before the connection is given up.
+const FORGOTTEN: usize = 4 * LIMIT;
+
 /// Body of an answer.
 pub struct Body(Kind);
 
@@ -110,11 +113,22 @@ impl Incoming {
         Self(Box::pin(body.map_err(Into::into)))
     }
 
+    /// The 413. Some of what is still coming is read and forgotten, so that a client that is writing gets to read it.
+    async fn too_large(&mut self, mut read: usize) -> Status {
+        while read < FORGOTTEN {
+            match self.0.frame().await {
+                Some(Ok(frame)) => read += frame.into_data().map_or(0, |d| d.len()),
+                _ => break,
+            }
+        }
+        Status::too_large(format!("Request entity too large: limit is {LIMIT}"))
+    }
+
     /// Reads all of it; 413 beyond [`LIMIT`], 400 where the client breaks off.
     pub async fn read(mut self) -> Result<Bytes> {
-        let too_large = || Status::too_large(format!("Request entity too large: limit is {LIMIT}"));
-        if self.0.size_hint().lower() > LIMIT as u64 {
-            return Err(too_large());
+        let hint = self.0.size_hint().lower();
+        if hint > LIMIT as u64 {
+            return Err(self.too_large(0).await);
         }
         let mut first: Option<Bytes> = None;
         let mut all = BytesMut::new();
@@ -131,11 +145,11 @@ impl Incoming {
             }
             all.extend_from_slice(&data);
             if all.len() > LIMIT {
-                return Err(too_large());
+                return Err(self.too_large(all.len()).await);
             }
         }
         match first {
-            Some(f) if f.len() > LIMIT => Err(too_large()),
+            Some(f) if f.len() > LIMIT => Err(self.too_large(f.len()).await),
             Some(f) => Ok(f),
             None => Ok(all.freeze()),
         }

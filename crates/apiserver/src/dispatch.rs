@@ -39,6 +39,9 @@ pub(crate) async fn resource(
     if !in_namespace && target.resource.namespaced && !listing {
         return if built_in { Err(Status::method_not_allowed()) } else { Ok(Answer::page_not_found()) };
     }
+    if let Some(text) = &target.version().deprecation {
+        call.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
+    }
     if !i.subresource.is_empty() {
         return subresource(server, &target, call, accepted).await;
     }
@@ -49,9 +52,6 @@ pub(crate) async fn resource(
     }
     if built_in && reviews::is_review(&target) {
         return reviews::create(server, &target, call).await;
-    }
-    if let Some(text) = &target.version().deprecation {
-        call.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
     }
     verb(server, &target, call, accepted?).await
 }

@@ -28,7 +28,9 @@ pub struct Meta {
 
 impl Meta {
     /// Reads it from an object in the storage version.
-    pub fn of(object: &Value, resource: &Resource) -> Self {
+    ///
+    /// `sibling` is the resource that shows the same objects in another form; its selectors are indexed too.
+    pub fn of(object: &Value, resource: &Resource, sibling: Option<&Resource>) -> Self {
         let meta = object.get("metadata");
         let labels = meta
             .and_then(|m| m.get("labels"))
@@ -45,7 +47,10 @@ impl Meta {
         Self {
             uid: object::uid(object).into(),
             labels,
-            fields: fields(object, resource, resource.storage_version()),
+            fields: match sibling {
+                None => fields(object, resource, resource.storage_version()),
+                Some(other) => both(object, [resource, other]),
+            },
             generation: object::generation(object),
             deleting: object::deleting(object),
             owners,
@@ -62,6 +67,21 @@ impl Meta {
     pub fn field(&self, label: &str) -> Option<&str> {
         self.fields.iter().find(|(k, _)| &**k == label).map(|(_, v)| &**v)
     }
+}
+
+/// Values of the field selectors of two resources with the same objects, each taken from its own form.
+fn both(object: &Value, resources: [&Resource; 2]) -> Box<[(Box<str>, Box<str>)]> {
+    let of = |r: &Resource| {
+        let Some(version) = r.versions.iter().find(|v| v.served) else { return Vec::new() };
+        let mut own = object.clone();
+        r.strategy.convert(&mut own, &version.gv);
+        fields(&own, r, version).into_vec()
+    };
+    let mut out = of(resources[0]);
+    out.extend(of(resources[1]));
+    out.sort();
+    out.dedup();
+    out.into()
 }
 
 /// Values of a version's field selectors.

@@ -98,8 +98,9 @@ pub struct Encoded {
     pub revision_at: usize,
 }
 
-/// Encodes an object for the store. Built-in objects (`typed`) begin with `kind` and `apiVersion`, so that lists,
-/// whose items lack both, can cut them off (see [`typed_prefix`]); custom ones have all keys in order.
+/// Encodes an object for the store. Built-in objects (`typed`) begin with `kind`, `apiVersion` and `metadata`, as Go
+/// writes them, so that lists, whose items lack the first two, can cut them off (see [`typed_prefix`]); custom ones
+/// have all keys in order.
 pub fn encode(object: &Value, typed: bool) -> Encoded {
     let mut out = Vec::with_capacity(512);
     let mut revision_at = 0;
@@ -107,16 +108,18 @@ pub fn encode(object: &Value, typed: bool) -> Encoded {
     let empty = Map::new();
     let root = object.as_object().unwrap_or(&empty);
     let mut first = true;
+    let none = Value::Null;
+    let mut wrote_meta = false;
     if typed {
         for key in ["kind", "apiVersion"] {
             write_pair(&mut out, key, root.get(key).unwrap_or(&Value::Null), &mut first);
         }
+        write_meta(&mut out, root.get("metadata").unwrap_or(&none), &mut first, &mut revision_at);
+        wrote_meta = true;
     }
     // `metadata` is written even when absent, so that there is a place for the revision; sorted order is kept.
-    let mut wrote_meta = false;
-    let none = Value::Null;
     for (key, value) in root {
-        if typed && (key == "kind" || key == "apiVersion") {
+        if typed && matches!(key.as_str(), "kind" | "apiVersion" | "metadata") {
             continue;
         }
         if !wrote_meta && key.as_str() > "metadata" {
@@ -193,6 +196,25 @@ pub fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     }
 }
 
+/// JSON of a built-in object, its keys in the order in which Go begins: kind, version, metadata.
+pub fn typed_bytes(object: &Value) -> Bytes {
+    let Some(root) = object.as_object() else { return to_bytes(object) };
+    let mut out = Vec::with_capacity(512);
+    out.push(b'{');
+    let mut first = true;
+    for key in ["kind", "apiVersion", "metadata"] {
+        if let Some(value) = root.get(key) {
+            write_pair(&mut out, key, value, &mut first);
+        }
+    }
+    for (key, value) in root.iter().filter(|(k, _)| !matches!(k.as_str(), "kind" | "apiVersion" | "metadata"))
+    {
+        write_pair(&mut out, key, value, &mut first);
+    }
+    out.push(b'}');
+    out.into()
+}
+
 /// JSON of a value.
 pub fn to_bytes(value: &Value) -> Bytes {
     let mut out = Vec::with_capacity(256);
@@ -230,11 +252,11 @@ mod tests {
         let text = String::from_utf8(e.bytes).unwrap();
         assert_eq!(
             text,
-            r#"{"kind":"ConfigMap","apiVersion":"v1","data":{},"metadata":{"resourceVersion":""}}"#
+            r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":""},"data":{}}"#
         );
         assert_eq!(
             &text[typed_prefix("ConfigMap", "v1")..],
-            r#""data":{},"metadata":{"resourceVersion":""}}"#
+            r#""metadata":{"resourceVersion":""},"data":{}}"#
         );
     }
 }

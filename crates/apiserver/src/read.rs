@@ -29,7 +29,12 @@ pub(crate) fn is_plain(record: &Record<Meta>, target: &Target) -> bool {
 
 /// A record's bytes as `target` shows them.
 pub(crate) fn bytes(record: &Record<Meta>, target: &Target) -> Bytes {
-    if is_plain(record, target) { record.bytes.clone() } else { object::to_bytes(&value(record, target)) }
+    if is_plain(record, target) { record.bytes.clone() } else { encode(&value(record, target), target) }
+}
+
+/// An object as bytes, in the order of keys that its kind has.
+pub(crate) fn encode(object: &Value, target: &Target) -> Bytes {
+    if target.built_in() { object::typed_bytes(object) } else { object::to_bytes(object) }
 }
 
 /// A record as a value in `target`'s version.

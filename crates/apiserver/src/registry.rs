@@ -26,6 +26,8 @@ pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
     at: usize,
     pub(crate) changed: CancellationToken,
+    /// The other resource that is a view of the same objects (events).
+    pub(crate) sibling: Option<Arc<Resource>>,
 }
 
 impl Target {
@@ -37,7 +39,7 @@ impl Target {
     /// A resource in its storage version.
     pub(crate) fn of(served: Served) -> Self {
         let at = served.resource.storage;
-        Self { resource: served.resource, at, changed: served.changed }
+        Self { resource: served.resource, at, changed: served.changed, sibling: None }
     }
 
     /// Group and version asked for.
@@ -105,6 +107,11 @@ impl Table {
         for served in table.custom.clone().values() {
             table.add(served);
         }
+        let all = table.all.clone();
+        for target in table.by_path.values_mut().filter(|t| t.built_in()) {
+            let own = &target.resource;
+            target.sibling = all.iter().find(|r| r.collection == own.collection && r.id != own.id).cloned();
+        }
         table.openapi = openapi.changed(&table.all);
         table
     }
@@ -113,7 +120,8 @@ impl Table {
         let resource = &served.resource;
         for (at, version) in resource.versions.iter().enumerate().filter(|(_, v)| v.served) {
             let key = path_key(&version.gv.group, &version.gv.version, &resource.id.resource);
-            let target = Target { resource: resource.clone(), at, changed: served.changed.clone() };
+            let target =
+                Target { resource: resource.clone(), at, changed: served.changed.clone(), sibling: None };
             let built_in = target.built_in();
             self.groups.entry(format!("{}/{}", version.gv.group, version.gv.version)).or_insert(built_in);
             self.by_path.entry(key).or_insert(target);
@@ -130,7 +138,8 @@ impl Table {
     pub(crate) fn named(&self, group: &str, plural: &str) -> Option<Target> {
         let resource = self.all.iter().find(|r| &*r.id.group == group && &*r.id.resource == plural)?;
         let at = resource.versions.iter().position(|v| v.served)?;
-        Some(Target { resource: resource.clone(), at, changed: CancellationToken::new() })
+        let version = &resource.versions[at].gv;
+        self.target(&version.group, &version.version, plural)
     }
 
     /// Everything served, built-ins first.

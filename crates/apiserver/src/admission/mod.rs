@@ -3,8 +3,10 @@
 //! Built-in plugins are functions called in a fixed order; [`mutate`] and [`validate`] are also where webhooks and
 //! policies join. Invariant: mutation ends before validation begins, and validation changes nothing.
 
+mod access;
 mod namespace;
 mod pod;
+mod storage;
 
 use homeostat_model::status::Result;
 use serde_json::Value;
@@ -35,18 +37,24 @@ pub(crate) async fn mutate(
     old: Option<&Value>,
 ) -> Result<()> {
     namespace::check(w, subject)?;
+    storage::default_class(w, subject, object);
     pod::admit(w, subject, object, old)
+}
+
+/// Writes who asks into objects that say so.
+pub(crate) fn requester(w: &Writing<'_>, object: &mut Value) {
+    access::requester(w, object);
 }
 
 /// Lets plugins veto a write. `object` is absent on deletes, `old` on creates.
 pub(crate) async fn validate(
     w: &Writing<'_>,
     subject: &Subject,
-    _object: Option<&Value>,
-    _old: Option<&Value>,
+    object: Option<&Value>,
+    old: Option<&Value>,
 ) -> Result<()> {
-    if subject.operation == Operation::Delete {
-        namespace::check(w, subject)?;
+    match object {
+        None => namespace::check(w, subject),
+        Some(object) => access::escalation(w, subject, object, old),
     }
-    Ok(())
 }

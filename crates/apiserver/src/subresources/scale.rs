@@ -93,6 +93,10 @@ pub(crate) async fn serve(
         };
         let before = show(target, &paths, live)?;
         let after = source.next(target, &schema, &before, &cx, options.force)?;
+        if let Some(n) = after["spec"]["replicas"].as_i64().filter(|n| *n < 0 && target.built_in()) {
+            let e = field::Error::invalid("spec.replicas", n, "must be greater than or equal to 0");
+            return Err(Status::invalid(&GroupKind::new("autoscaling", "Scale"), &name, &[e]));
+        }
         let mut new = live.clone();
         object::set_meta(&mut new, "resourceVersion", object::resource_version(&after));
         let replicas = after["spec"]["replicas"].clone();

@@ -6,6 +6,9 @@ use homeostat_access::authn::service_account::{self, Reference, TokenSpec};
 use homeostat_model::gvk::GroupKind;
 use homeostat_model::status::Result;
 use homeostat_model::{GroupResource, Status, clock};
+use homeostat_schema::Schema;
+use homeostat_schema::fields::FieldSet;
+use homeostat_schema::managed::{self, ManagerCx, OneVersion};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -27,7 +30,7 @@ pub(crate) async fn create(
 ) -> Result<Answer> {
     let form = input(call)?;
     let bytes = body(call).await?;
-    WriteOptions::parse(&call.query, WriteKind::Create)?;
+    let options = WriteOptions::parse(&call.query, WriteKind::Create)?;
     let request = decode::parse(&bytes, form).map_err(Status::bad_request)?.value;
     let kind = request["kind"].as_str().unwrap_or("TokenRequest");
     if kind != "TokenRequest" || !request.is_object() {
@@ -73,14 +76,58 @@ pub(crate) async fn create(
     bind(server, &spec["boundObjectRef"], &mut token)?;
     let now = server.config.clock.now();
     let issued = issuer.issue(&token, now).map_err(Status::internal)?;
-    let answer = json!({
+    let mut answer = json!({
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": clock::seconds(now)},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": &*account.meta.uid,
+            "creationTimestamp": clock::seconds(now),
+        },
         "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": spec["boundObjectRef"]},
-        "status": {"token": issued.token, "expirationTimestamp": clock::seconds(issued.expires)},
     });
+    track(call, &options, &request, seconds, now, &mut answer)?;
+    answer["status"] = json!({"token": issued.token, "expirationTimestamp": clock::seconds(issued.expires)});
     Ok(Answer::value(answer).with_code(StatusCode::CREATED))
+}
+
+/// Who asked for what, as on any other object.
+fn track(
+    call: &Call,
+    options: &WriteOptions,
+    request: &Value,
+    seconds: i64,
+    now: homeostat_model::Timestamp,
+    answer: &mut Value,
+) -> Result<()> {
+    let definitions = homeostat_resources::builtin::definitions().clone();
+    let schema = Schema::builtin(definitions, "io.k8s.api.authentication.v1.TokenRequest")
+        .map_err(Status::internal)?;
+    let agent = call.header(http::header::USER_AGENT).unwrap_or_default();
+    let (manager, now) = (managed::name(&options.field_manager, agent), clock::seconds(now));
+    let mut asked = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {}});
+    asked["spec"] = request["spec"].clone();
+    asked["spec"]["expirationSeconds"] = seconds.into();
+    let empty = json!({"metadata": {}, "spec": {"audiences": null, "boundObjectRef": null}, "status": {}});
+    managed::update(
+        &empty,
+        &mut asked,
+        &ManagerCx {
+            schema: &schema,
+            api_version: "authentication.k8s.io/v1",
+            kind: "TokenRequest",
+            manager: &manager,
+            subresource: "token",
+            now: &now,
+            reset: &FieldSet::new(),
+            versions: &OneVersion,
+        },
+    );
+    if let Some(entries) = asked["metadata"].get_mut("managedFields").map(Value::take) {
+        answer["metadata"]["managedFields"] = entries;
+    }
+    Ok(())
 }
 
 /// Finds the object that the token is to die with.

@@ -129,6 +129,14 @@ pub(crate) async fn delete(
     let o = options(call).await?;
     let name = call.info.path_name.clone();
     let mut w = writer(server, target, call, &o);
+    let jobs = &*target.resource.id.group == "batch" && &*target.resource.id.resource == "jobs";
+    if jobs && o.propagation.is_none() {
+        w.warnings.push(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+             them or set propagationPolicy=Orphan to suppress this warning"
+                .to_owned(),
+        );
+    }
     let deleted = one(&mut w, &name, &o).await?;
     if deleted.gone && !target.resource.strategy.delete_returns_object() {
         let v = deleted.outcome.value(target);
