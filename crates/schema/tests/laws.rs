@@ -252,7 +252,7 @@ fn live(world: &World, history: &[Write]) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn applying_twice_is_applying_once(history in history(), applied in configuration()) {
@@ -290,6 +290,8 @@ proptest! {
     fn a_refused_apply_conflicts_only_with_others(history in history(), applied in configuration()) {
         let world = World::new();
         let before = live(&world, &history);
+        // An object without managers gets one that has all that was there.
+        prop_assume!(!before.is_object() || before["metadata"]["managedFields"].is_array());
         let others = {
             let mut all = FieldSet::new();
             for entry in before["metadata"]["managedFields"].as_array().into_iter().flatten() {

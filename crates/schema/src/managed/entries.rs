@@ -38,8 +38,6 @@ pub(crate) struct Entry<'a> {
     fields: OnceCell<FieldSet>,
     /// fieldsV1 as the object has it, until the set changes.
     source: Option<&'a Value>,
-    /// fieldsV1 of the set, if it is at hand.
-    written: Option<Value>,
 }
 
 impl<'a> Entry<'a> {
@@ -58,7 +56,6 @@ impl<'a> Entry<'a> {
             time: None,
             fields: OnceCell::from(fields),
             source: None,
-            written: None,
         }
     }
 
@@ -70,18 +67,6 @@ impl<'a> Entry<'a> {
     pub(crate) fn set_fields(&mut self, fields: FieldSet) {
         self.fields = OnceCell::from(fields);
         self.source = None;
-        self.written = None;
-    }
-
-    /// Sets fields whose JSON is known.
-    pub(crate) fn set_written(&mut self, fields: FieldSet, json: Value) {
-        self.set_fields(fields);
-        self.written = Some(json);
-    }
-
-    /// Whether the entry stands in the object with this version and these fields.
-    pub(crate) fn is_written(&self, api_version: &str, json: &Value) -> bool {
-        self.api_version == api_version && self.source == Some(json)
     }
 
     /// The set as it was read, if it hasn't been parsed or changed since.
@@ -230,7 +215,6 @@ fn decode(i: usize, value: &Value, stored: bool) -> Result<Entry<'_>, String> {
         time,
         fields,
         source: stored.then_some(source),
-        written: None,
     })
 }
 
@@ -239,9 +223,8 @@ fn encode(entry: Entry<'_>) -> Value {
     let mut put = |key: &str, value: Value| {
         map.insert(key.to_owned(), value);
     };
-    let fields = match (entry.written, entry.source) {
-        (Some(written), _) => written,
-        (None, Some(source @ Value::Object(_))) => source.clone(),
+    let fields = match entry.source {
+        Some(source @ Value::Object(_)) => source.clone(),
         _ => entry.fields.into_inner().unwrap_or_default().to_value(),
     };
     put("apiVersion", entry.api_version.into());

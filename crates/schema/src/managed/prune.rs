@@ -115,7 +115,7 @@ fn convert(object: &Value, version: &str, cx: &ManagerCx<'_>) -> Result<Value, S
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -123,7 +123,7 @@ mod tests {
     use super::super::{OneVersion, apply, managed_fields, update};
     use super::*;
 
-    fn schema() -> Schema {
+    pub(in super::super) fn schema() -> Schema {
         Schema::compile(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "a": {"type": "object", "properties": {"b": {"type": "string"}, "c": {"type": "string"}}},
             "labels": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -138,7 +138,7 @@ mod tests {
     }
 
     /// Parts of one object: no two configurations disagree, so that only what is given up matters.
-    fn configuration() -> impl Strategy<Value = Value> {
+    pub(in super::super) fn configuration() -> impl Strategy<Value = Value> {
         prop::collection::vec(any::<bool>(), 16).prop_map(|has| {
             let mut spec = json!({});
             let mut put = |i: usize, pointer: &[&str], value: Value| {

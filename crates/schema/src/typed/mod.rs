@@ -90,6 +90,11 @@ pub(crate) fn checked_field_set(object: &Value, schema: &Schema) -> Result<Field
     Ok(field_set(object, schema))
 }
 
+/// Whether the values of an object are of their types, if its items are known to be named and to stand once.
+pub(crate) fn fits(object: &Value, schema: &Schema) -> bool {
+    validate::fits_named(object, root(schema))
+}
+
 /// [`merge`], or why the live object doesn't fit its schema.
 pub(crate) fn checked_merge(live: &mut Value, applied: &Value, schema: &Schema) -> Result<(), TypeErrors> {
     match merge::merge(live, applied, root(schema)) {

@@ -41,19 +41,31 @@ pub(crate) fn check(value: &Value, ty: Type<'_>, allow_duplicates: bool) -> Resu
 
 /// [`check`] without duplicates, when only the answer counts.
 pub(crate) fn fits(value: &Value, ty: Type<'_>) -> bool {
+    shaped(value, ty, &|list, ty| check(list, ty, false).is_ok())
+}
+
+/// [`fits`], of a value whose items are known to be named and to stand once.
+pub(crate) fn fits_named(value: &Value, ty: Type<'_>) -> bool {
+    shaped(value, ty, &|list, ty| {
+        let (Value::Array(list), Some(t)) = (list, ty.list()) else { return false };
+        list.iter().all(|item| fits_named(item, t.items))
+    })
+}
+
+fn shaped(value: &Value, ty: Type<'_>, associative: &dyn Fn(&Value, Type<'_>) -> bool) -> bool {
     if value.is_null() {
         return true;
     }
     match ty.settle(ty.form(value)) {
         Form::Map | Form::Open => value.as_object().is_some_and(|map| {
-            map.iter().all(|(key, child)| ty.field(key).is_some_and(|ty| fits(child, ty)))
+            map.iter().all(|(key, child)| ty.field(key).is_some_and(|ty| shaped(child, ty, associative)))
         }),
         Form::Scalar => ty.scalar().is_some_and(|s| is_scalar(s, value)),
         Form::List => match (value, ty.list()) {
             (Value::Array(list), Some(t)) if matches!(t.relation, Relation::Atomic) => {
-                list.iter().all(|item| fits(item, t.items))
+                list.iter().all(|item| shaped(item, t.items, &|list, ty| check(list, ty, false).is_ok()))
             }
-            (Value::Array(_), Some(_)) => check(value, ty, false).is_ok(),
+            (Value::Array(_), Some(_)) => associative(value, ty),
             _ => false,
         },
     }
