@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use homeostat::CancellationToken;
 use homeostat::testing::{Cluster, ClusterOptions};
+use homeostat::{CancellationToken, Clock, Entropy, Manager};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleRef, Subject};
@@ -27,12 +27,21 @@ struct World {
 
 impl World {
     async fn start() -> Self {
-        let cluster = Cluster::with(ClusterOptions { nodes: 3, ..ClusterOptions::default() }).await.unwrap();
+        let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+        let entropy = Entropy::seeded(1);
+        let options = ClusterOptions {
+            nodes: 3,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            ..ClusterOptions::default()
+        };
+        let cluster = Cluster::with(options).await.unwrap();
         let client = cluster.client();
         let stop = CancellationToken::new();
         grant(&client).await;
         let operator = cluster.client_as(redis_operator::NAME, &[]);
-        tokio::spawn(redis_operator::run(operator, stop.clone().cancelled_owned()));
+        let manager = Manager::new(operator).with_clock(clock).with_entropy(entropy).with(Redis);
+        tokio::spawn(manager.run(stop.clone()));
         // The definition comes after the operator, as it may in any cluster.
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
         definitions.create(&PostParams::default(), &example("rediscluster-crd.yaml")).await.unwrap();
@@ -177,4 +186,37 @@ async fn converged_means_quiet() {
     let before = version().await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(version().await, before);
+}
+
+/// Uids, names, versions and times included: what a seed made once it makes again.
+#[test]
+fn the_same_seed_gives_the_same_cluster() {
+    async fn once() -> Vec<serde_json::Value> {
+        let world = World::start().await;
+        world.create().await;
+        world.has(3).await;
+        world.scale(5).await;
+        world.has(5).await;
+        let mut objects = Vec::new();
+        let everything = ListParams::default();
+        for pod in world.api::<Pod>().list(&everything).await.unwrap() {
+            objects.push(json!(pod));
+        }
+        for set in world.api::<StatefulSet>().list(&everything).await.unwrap() {
+            objects.push(json!(set));
+        }
+        for redis in world.api::<RedisCluster>().list(&everything).await.unwrap() {
+            objects.push(json!(redis));
+        }
+        objects
+    }
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        runtime.unwrap().block_on(once())
+    };
+    let (first, second) = (run(), run());
+    assert_eq!(first.len(), 7);
+    for (a, b) in first.iter().zip(&second) {
+        assert_eq!(a, b);
+    }
 }
