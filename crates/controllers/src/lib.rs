@@ -7,6 +7,7 @@
 mod accounts;
 mod aggregation;
 mod common;
+mod daemonset;
 mod deployment;
 mod endpoints;
 mod garbage;
@@ -24,6 +25,7 @@ use k8s_openapi::api::core::v1::ReplicationController;
 /// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
 pub const NAMES: &[(&str, &str)] = &[
     ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
+    ("daemonset-controller", "daemonset"),
     ("deployment-controller", "deployment"),
     ("endpoints-controller", "endpoint"),
     ("endpointslice-controller", "endpointslice"),
@@ -53,6 +55,7 @@ pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Confi
 fn add_one(manager: &mut Manager, name: &str, config: &Config) {
     match name {
         "clusterrole-aggregation-controller" => manager.add(aggregation::Aggregation),
+        "daemonset-controller" => manager.add(daemonset::DaemonSets::default()),
         "deployment-controller" => manager.add(deployment::Deployments::default()),
         "endpoints-controller" => manager.add(endpoints::subsets::Subsets),
         "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),

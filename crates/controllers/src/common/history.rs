@@ -21,7 +21,8 @@ use super::hash;
 const PREFIX_LIMIT: usize = 223;
 /// The label of a pod or revision that names the revision or its hash.
 pub(crate) const HASH_LABEL: &str = "controller-revision-hash";
-const REVISION_HASH_LABEL: &str = "controller.kubernetes.io/hash";
+/// The label of a StatefulSet's revision that holds its hash; a DaemonSet's has it under [`HASH_LABEL`].
+pub(crate) const REVISION_HASH_LABEL: &str = "controller.kubernetes.io/hash";
 
 /// What the list of revisions lacks.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,12 +82,13 @@ pub(crate) fn revision(
     data: &Value,
     number: i64,
     collisions: i32,
+    label: &str,
 ) -> ControllerRevision {
     let hash = hash(data, collisions);
     let mut prefix = owner.name.clone().unwrap_or_default();
     prefix.truncate(PREFIX_LIMIT);
     let mut labels = labels.labels.clone().unwrap_or_default();
-    labels.insert(REVISION_HASH_LABEL.into(), hash.clone());
+    labels.insert(label.into(), hash.clone());
     ControllerRevision {
         metadata: ObjectMeta {
             name: Some(format!("{prefix}-{hash}")),
@@ -120,6 +122,7 @@ pub(crate) async fn sync<O, I>(
     spec: &PodTemplateSpec,
     mut revisions: Vec<Arc<ControllerRevision>>,
     collisions: i32,
+    label: &str,
 ) -> Result<(Vec<Arc<ControllerRevision>>, i32)>
 where
     O: Operator,
@@ -139,7 +142,7 @@ where
         Need::New(number) => {
             let labels = spec.metadata.clone().unwrap_or_default();
             loop {
-                let new = revision(owner, &labels, &data, number, collisions);
+                let new = revision(owner, &labels, &data, number, collisions, label);
                 let key = Key::of(&new);
                 match cx.create::<ControllerRevision, _>(new).await {
                     Ok(new) => {
@@ -196,7 +199,14 @@ mod tests {
     fn list(data: &[&str]) -> Vec<Arc<ControllerRevision>> {
         let one = |(i, text): (usize, &&str)| {
             let owner = ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() };
-            Arc::new(revision(&owner, &ObjectMeta::default(), &of(text), i64::try_from(i).unwrap() + 1, 0))
+            Arc::new(revision(
+                &owner,
+                &ObjectMeta::default(),
+                &of(text),
+                i64::try_from(i).unwrap() + 1,
+                0,
+                HASH_LABEL,
+            ))
         };
         data.iter().enumerate().map(one).collect()
     }
@@ -216,7 +226,8 @@ mod tests {
             json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
         )
         .unwrap();
-        let revision = revision(&ObjectMeta::default(), &ObjectMeta::default(), &data(&spec), 1, 0);
+        let revision =
+            revision(&ObjectMeta::default(), &ObjectMeta::default(), &data(&spec), 1, 0, HASH_LABEL);
         assert_eq!(template(&revision).unwrap(), spec);
     }
 

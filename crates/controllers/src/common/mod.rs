@@ -2,10 +2,12 @@
 //!
 //! Everything here that decides is pure; what writes says so in its name and does one thing.
 
+pub(crate) mod backoff;
 pub(crate) mod claim;
 pub(crate) mod condition;
 pub(crate) mod hash;
 pub(crate) mod history;
+pub(crate) mod placement;
 pub(crate) mod pod_control;
 pub(crate) mod pods;
 pub(crate) mod scaled;

@@ -51,8 +51,15 @@ impl Operator for StatefulSets {
                 .await?;
 
         let collisions = set.status.as_ref().and_then(|s| s.collision_count).unwrap_or(0);
-        let (revisions, collisions) =
-            history::sync(cx, &set.metadata, &spec.template, revisions, collisions).await?;
+        let (revisions, collisions) = history::sync(
+            cx,
+            &set.metadata,
+            &spec.template,
+            revisions,
+            collisions,
+            history::REVISION_HASH_LABEL,
+        )
+        .await?;
         let Some(update) = revisions.last() else { return Ok(Next::done()) };
         let wanted = set.status.as_ref().and_then(|s| s.current_revision.as_deref());
         let current = revisions.iter().find(|r| r.metadata.name.as_deref() == wanted).unwrap_or(update);
