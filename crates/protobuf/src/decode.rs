@@ -19,15 +19,69 @@ pub(crate) struct Decoder {
 }
 
 /// What was read of one field.
-#[derive(Clone, Default)]
+#[derive(Default)]
 enum Slot<'a> {
     #[default]
     Absent,
     Scalar(Value),
-    /// A message; one that comes in pieces is all of them in a row.
-    Message(Vec<&'a [u8]>),
+    Message(&'a [u8]),
+    /// A message that came in pieces is all of them in a row.
+    Pieces(Vec<&'a [u8]>),
     Many(Vec<Value>),
     Map(Map<String, Value>),
+}
+
+/// The fields that were read, by index.
+struct Slots<'a>(Vec<(usize, Slot<'a>)>);
+
+impl<'a> Slots<'a> {
+    /// The slot of a field. They come in ascending order from every writer that is known.
+    fn at(&mut self, index: usize) -> &mut Slot<'a> {
+        let place = match self.0.last() {
+            Some((last, _)) if *last == index => self.0.len() - 1,
+            Some((last, _)) if *last > index => match self.0.binary_search_by_key(&index, |(i, _)| *i) {
+                Ok(found) => found,
+                Err(free) => {
+                    self.0.insert(free, (index, Slot::Absent));
+                    free
+                }
+            },
+            _ => {
+                self.0.push((index, Slot::Absent));
+                self.0.len() - 1
+            }
+        };
+        &mut self.0[place].1
+    }
+
+    /// Forgets what was read of a field.
+    fn clear(&mut self, index: usize) {
+        if self.0.last().is_some_and(|(last, _)| *last >= index) {
+            self.take(index);
+        }
+    }
+
+    fn take(&mut self, index: usize) -> Slot<'a> {
+        self.0
+            .binary_search_by_key(&index, |(i, _)| *i)
+            .map_or(Slot::Absent, |found| std::mem::take(&mut self.0[found].1))
+    }
+
+    /// Every field that was read or is in `fill`, in order.
+    fn filled(self, fill: &[usize]) -> impl Iterator<Item = (usize, Slot<'a>)> {
+        let mut fill = fill.iter().copied().peekable();
+        let mut read = self.0.into_iter().peekable();
+        std::iter::from_fn(move || match (read.peek(), fill.peek()) {
+            (Some((index, _)), Some(wanted)) if wanted < index => fill.next().map(|i| (i, Slot::Absent)),
+            (Some((index, _)), wanted) => {
+                if wanted == Some(index) {
+                    fill.next();
+                }
+                read.next()
+            }
+            (None, _) => fill.next().map(|i| (i, Slot::Absent)),
+        })
+    }
 }
 
 impl Decoder {
@@ -47,10 +101,12 @@ impl Decoder {
                 Ok(Value::Object(out))
             }
             Form::Json | Form::RawExtension => self.json(message, bytes, depth),
+            // No time at all, unlike that of 1970.
+            Form::Time | Form::MicroTime if bytes.is_empty() => Ok(Value::Null),
+            Form::Quantity if bytes.is_empty() => Ok("0".into()),
             form => {
                 let mut slots = self.slots(message, bytes, depth)?;
-                let mut take = |i: usize| slots.get_mut(i).map(std::mem::take).unwrap_or_default();
-                self.special(message, form, [take(0), take(1), take(2)], depth)
+                self.special(message, form, [slots.take(0), slots.take(1), slots.take(2)], depth)
             }
         }
     }
@@ -69,7 +125,8 @@ impl Decoder {
         out: &mut Map<String, Value>,
     ) -> Result<(), Error> {
         let slots = self.slots(message, bytes, depth)?;
-        for (field, slot) in message.fields.iter().zip(slots) {
+        for (index, slot) in slots.filled(&message.fill) {
+            let field = &message.fields[index];
             if field.inline {
                 let Type::Message(inner) = field.of else { continue };
                 let depth = depth.checked_sub(1).ok_or(Error::TooDeep)?;
@@ -90,15 +147,9 @@ impl Decoder {
         Ok(match (slot, field.of, field.label) {
             (Slot::Many(list), ..) => Value::Array(list),
             (Slot::Map(map), ..) => Value::Object(map),
-            (Slot::Scalar(value), ..) => {
-                if field.always || field.pointer || !is_zero(&value) {
-                    value
-                } else {
-                    Value::Null
-                }
-            }
-            (Slot::Message(pieces), Type::Message(of), _) => {
-                self.value(of, &joined(Slot::Message(pieces)), depth)?
+            (Slot::Scalar(value), ..) => value,
+            (slot @ (Slot::Message(_) | Slot::Pieces(_)), Type::Message(of), _) => {
+                self.value(of, &joined(slot), depth)?
             }
             (_, Type::Message(of), Label::One) if field.always && !field.pointer => {
                 // A wrapped list that is absent is null; any other struct has fields of its own.
@@ -118,8 +169,8 @@ impl Decoder {
         message: &'static Message,
         bytes: &'a [u8],
         depth: usize,
-    ) -> Result<Vec<Slot<'a>>, Error> {
-        let mut slots = vec![Slot::Absent; message.fields.len()];
+    ) -> Result<Slots<'a>, Error> {
+        let mut slots = Slots(Vec::new());
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {
             let (number, kind) = reader.tag(message.short())?;
@@ -127,22 +178,31 @@ impl Decoder {
                 reader.skip(kind)?;
                 continue;
             };
-            let (field, slot) = (&message.fields[at], &mut slots[at]);
+            let field = &message.fields[at];
+            if field.label == Label::One && !matches!(field.of, Type::Message(_)) {
+                let value = scalar(field, field.of, kind, &mut reader)?;
+                // Most of what is written is zero, and most of that is nothing in JSON.
+                if field.always || field.pointer || !is_zero(&value) {
+                    *slots.at(at) = Slot::Scalar(value);
+                } else {
+                    slots.clear(at);
+                }
+                continue;
+            }
+            let slot = slots.at(at);
             match field.label {
-                Label::One => match field.of {
-                    Type::Message(_) => {
-                        expect(field, kind, BYTES)?;
-                        let piece = reader.bytes()?;
-                        match slot {
-                            Slot::Message(pieces) => {
-                                self.spend(1)?;
-                                pieces.push(piece);
-                            }
-                            _ => *slot = Slot::Message(vec![piece]),
+                Label::One => {
+                    expect(field, kind, BYTES)?;
+                    let piece = reader.bytes()?;
+                    match slot {
+                        Slot::Pieces(pieces) => {
+                            self.spend(1)?;
+                            pieces.push(piece);
                         }
+                        Slot::Message(first) => *slot = Slot::Pieces(vec![first, piece]),
+                        _ => *slot = Slot::Message(piece),
                     }
-                    of => *slot = Slot::Scalar(scalar(field, of, kind, &mut reader)?),
-                },
+                }
                 Label::Many => {
                     if !matches!(slot, Slot::Many(_)) {
                         *slot = Slot::Many(Vec::new());
@@ -230,7 +290,7 @@ impl Decoder {
             },
             Form::Quantity => match a {
                 Slot::Scalar(text) => text,
-                _ => "0".into(),
+                _ => "".into(),
             },
             Form::IntOrString => match (number(&a), b, c) {
                 (0, Slot::Scalar(value), _) => value,
@@ -242,9 +302,6 @@ impl Decoder {
                 }
             },
             Form::Time | Form::MicroTime => {
-                if matches!((&a, &b), (Slot::Absent, Slot::Absent)) {
-                    return Ok(Value::Null);
-                }
                 let (seconds, nanos) = (number(&a), number(&b));
                 let text =
                     if form == Form::Time { time::seconds(seconds) } else { time::micros(seconds, nanos) };
@@ -254,13 +311,17 @@ impl Decoder {
                 })?
             }
             Form::SchemaOrBool => match (a, b) {
-                (_, Slot::Message(pieces)) => self.value(of(1), &joined(Slot::Message(pieces)), depth)?,
+                (_, schema @ (Slot::Message(_) | Slot::Pieces(_))) => {
+                    self.value(of(1), &joined(schema), depth)?
+                }
                 (Slot::Scalar(allows), _) => allows,
                 _ => false.into(),
             },
             Form::SchemaOrArray | Form::SchemaOrStrings => match (a, b) {
                 (_, Slot::Many(list)) => Value::Array(list),
-                (schema @ Slot::Message(_), _) => self.value(of(0), &joined(schema), depth)?,
+                (schema @ (Slot::Message(_) | Slot::Pieces(_)), _) => {
+                    self.value(of(0), &joined(schema), depth)?
+                }
                 _ => Value::Null,
             },
         })
@@ -302,10 +363,8 @@ impl Decoder {
 
 fn joined(slot: Slot<'_>) -> std::borrow::Cow<'_, [u8]> {
     match slot {
-        Slot::Message(pieces) => match pieces.as_slice() {
-            [one] => (*one).into(),
-            many => many.concat().into(),
-        },
+        Slot::Message(one) => one.into(),
+        Slot::Pieces(many) => many.concat().into(),
         _ => (&[] as &[u8]).into(),
     }
 }

@@ -81,6 +81,8 @@ pub(crate) struct Message {
     pub(crate) name: &'static str,
     pub(crate) form: Form,
     pub(crate) fields: Vec<Field>,
+    /// Indices of the fields that JSON may have although the bytes lack them.
+    pub(crate) fill: Vec<usize>,
 }
 
 impl Message {
@@ -142,7 +144,8 @@ impl Messages {
             let mut words = line.split(' ');
             let first = words.next().unwrap_or_default();
             if heading(line) {
-                let mut message = Message { name: first, form: form(first), fields: Vec::new() };
+                let mut message =
+                    Message { name: first, form: form(first), fields: Vec::new(), fill: Vec::new() };
                 for word in words {
                     match word {
                         "list" => message.form = Form::List,
@@ -177,6 +180,9 @@ impl Messages {
                         "inline" => field.inline = true,
                         _ => {}
                     }
+                }
+                if field.always || field.inline {
+                    message.fill.push(message.fields.len());
                 }
                 message.fields.push(field);
             }

@@ -40,6 +40,11 @@ impl<'a> Generator<'a> {
         }
     }
 
+    /// The epoch, and around it.
+    fn seconds(&mut self) -> i64 {
+        (i64::from(self.below(255)) - i64::from(self.below(100))) * 7_654_321
+    }
+
     fn text(&mut self) -> String {
         ["a", "ü", "\u{1F600}\"\\", "long and longer ", "0", "x.y/z"][usize::from(self.below(6))]
             .repeat(1 + usize::from(self.below(12)))
@@ -70,10 +75,10 @@ impl<'a> Generator<'a> {
                 1 => self.text().into(),
                 _ => "25%".into(),
             },
-            Form::Time => time::seconds(i64::from(self.below(255)) * 7_654_321 - 1_000_000_000).into(),
+            Form::Time => time::seconds(self.seconds()).into(),
             Form::MicroTime => {
                 let nanos = i64::from(self.below(255)) * 3_000_000 + 5_000;
-                time::micros(i64::from(self.below(255)) * 7_654_321 - 1_000_000_000, nanos).into()
+                time::micros(self.seconds(), nanos * i64::from(self.below(2))).into()
             }
             Form::Json | Form::RawExtension => match self.below(4) {
                 0 => json!({}),
