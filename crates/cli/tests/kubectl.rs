@@ -4,7 +4,9 @@
 //! run. Each transcript has a namespace of its own, since they run side by side.
 //! `cargo xtask test` provides the programs (`HOMEOSTAT_KUBECTL`); without one the test says so and, in CI, fails.
 
-use std::path::PathBuf;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use homeostat_cluster::{Cluster, ClusterOptions, kubeconfig};
@@ -52,8 +54,34 @@ fn transcripts(kubectl: Option<PathBuf>) {
     cases.timeout(Duration::from_secs(60));
     cases.case("tests/kubectl/*.md");
     cases.run();
+    watches(&kubectl, &config);
     stop.cancel();
     runtime.block_on(cluster.stop(Duration::from_secs(4)));
+}
+
+/// `kubectl get -w` says what changes, as it changes.
+fn watches(kubectl: &Path, config: &Path) {
+    let command = |args: &[&str]| {
+        let mut command = Command::new(kubectl);
+        command.args(args).env("KUBECONFIG", config).env("HOME", config.parent().expect("a folder"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command
+    };
+    let watch = ["get", "configmap", "seen", "-w", "--no-headers", "-o", "custom-columns=COLOR:.data.color"];
+    let run = |args: &[&str]| assert!(command(args).status().expect("kubectl runs").success(), "{args:?}");
+    run(&["create", "configmap", "seen", "--from-literal=color=blue"]);
+    let mut child = command(&watch).spawn().expect("kubectl runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut next = || lines.next().expect("another line").expect("text");
+    assert_eq!(next(), "blue");
+    for color in ["red", "green"] {
+        run(&["patch", "configmap", "seen", "-p", &format!(r#"{{"data":{{"color":"{color}"}}}}"#)]);
+        assert_eq!(next(), color);
+    }
+    run(&["delete", "configmap", "seen"]);
+    assert_eq!(next(), "green", "the deleted object as it was last");
+    child.kill().expect("it still watches");
+    child.wait().expect("it ends");
 }
 
 #[test]

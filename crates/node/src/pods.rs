@@ -127,6 +127,11 @@ impl Operator for Kubelets {
         })
     }
 
+    /// A pod that is being deleted is stopped step by step, like it was started.
+    async fn finalize(&self, pod: &Pod, cx: &Context<Self>) -> Result<Next> {
+        self.reconcile(pod, cx).await
+    }
+
     async fn absent(&self, key: &Key, _cx: &Context<Self>) -> Result<Next> {
         self.forget(key);
         Ok(Next::done())
