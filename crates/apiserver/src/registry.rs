@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -12,6 +13,9 @@ use homeostat_model::GroupVersion;
 use homeostat_resources::openapi::Documents;
 use homeostat_resources::{Origin, Resource, Version};
 use tokio_util::sync::CancellationToken;
+
+/// How long watches live on after their definition has changed.
+const OLD_WATCHES: Duration = Duration::from_secs(120);
 
 /// A served resource, and the signal that its definition has changed.
 #[derive(Clone)]
@@ -201,6 +205,7 @@ impl Registry {
     pub(crate) fn set(&self, crd: &str, resource: Option<Resource>) {
         let old = self.table();
         let mut custom = old.custom.clone();
+        let gone = resource.is_none();
         let before = custom.remove(crd);
         let mut ended = before.map(|b| (b.resource.epoch, b.changed));
         if let Some(r) = resource {
@@ -212,8 +217,15 @@ impl Registry {
             custom.insert(crd.to_owned(), Served { resource: Arc::new(r), changed });
         }
         self.table.store(Arc::new(Table::build(&self.built_in, custom, &old.openapi)));
-        if let Some((_, token)) = ended {
+        let Some((_, token)) = ended else { return };
+        if gone {
             token.cancel();
+            return;
         }
+        // Watches see a while on through the old definition, as the reference lets them, and then start anew.
+        tokio::spawn(async move {
+            tokio::time::sleep(OLD_WATCHES).await;
+            token.cancel();
+        });
     }
 }

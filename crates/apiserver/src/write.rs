@@ -226,10 +226,13 @@ impl<'a> Writing<'a> {
         let wanted_version = object::resource_version(&object).to_owned();
         let generated =
             object::name(&object).is_empty() && !object::meta_str(&object, "generateName").is_empty();
-        let admitted = object;
         let mut last = None;
-        for _ in 0..if generated { NAME_ATTEMPTS } else { 1 } {
-            let mut object = admitted.clone();
+        let mut attempts = if generated { NAME_ATTEMPTS } else { 1 };
+        let mut admitted = object;
+        while attempts > 0 {
+            attempts -= 1;
+            // The last attempt needs no copy, and mostly it is the first.
+            let mut object = if attempts == 0 { std::mem::take(&mut admitted) } else { admitted.clone() };
             let name = match generated {
                 true => {
                     let base: String = object::meta_str(&object, "generateName").chars().take(58).collect();
@@ -253,6 +256,7 @@ impl<'a> Writing<'a> {
             }
             object::unset_meta(&mut object, "resourceVersion");
             let _held = services::allocate(self, &mut object, &name)?;
+            admission::charge(self, &object, None).await?;
             if self.dry_run {
                 if self.live(&name).is_some() {
                     last = Some(Status::already_exists(&self.target.resource.id, &name));
@@ -533,6 +537,7 @@ impl<'a> Writing<'a> {
         if same {
             return Ok(Step::Done(Outcome::Stored(record.clone())));
         }
+        admission::charge(self, &new, Some(&live)).await?;
         if self.dry_run {
             return Ok(Step::Done(Outcome::Shown(new)));
         }

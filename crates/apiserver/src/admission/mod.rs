@@ -4,6 +4,7 @@
 //! policies join. Invariant: mutation ends before validation begins, and validation changes nothing.
 
 mod access;
+mod limits;
 mod namespace;
 mod pod;
 mod storage;
@@ -38,8 +39,12 @@ pub(crate) async fn mutate(
 ) -> Result<()> {
     namespace::check(w, subject)?;
     storage::default_class(w, subject, object);
-    pod::admit(w, subject, object, old)
+    pod::admit(w, subject, object, old)?;
+    limits::defaults(w, subject, object);
+    Ok(())
 }
+
+pub(crate) use limits::charge;
 
 /// Writes who asks into objects that say so.
 pub(crate) fn requester(w: &Writing<'_>, object: &mut Value) {
@@ -55,6 +60,9 @@ pub(crate) async fn validate(
 ) -> Result<()> {
     match object {
         None => namespace::check(w, subject),
-        Some(object) => access::escalation(w, subject, object, old),
+        Some(object) => {
+            limits::check(w, subject, object)?;
+            access::escalation(w, subject, object, old)
+        }
     }
 }

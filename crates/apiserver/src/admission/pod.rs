@@ -2,6 +2,7 @@
 
 use homeostat_model::Status;
 use homeostat_model::status::Result;
+use homeostat_resources::builtin::admit;
 use serde_json::{Value, json};
 
 use super::{Operation, Subject};
@@ -19,7 +20,7 @@ pub(super) fn admit(w: &Writing<'_>, subject: &Subject, pod: &mut Value, _old: O
     }
     if subject.operation != Operation::Create {
         if w.server.config.admits("DefaultTolerationSeconds") {
-            tolerations(pod);
+            admit::pods::default_tolerations(pod);
         }
         return Ok(());
     }
@@ -27,7 +28,7 @@ pub(super) fn admit(w: &Writing<'_>, subject: &Subject, pod: &mut Value, _old: O
         runtime_class(w, subject, pod)?;
     }
     if w.server.config.admits("DefaultTolerationSeconds") {
-        tolerations(pod);
+        admit::pods::default_tolerations(pod);
     }
     if w.server.config.admits("Priority") {
         priority(w, subject, pod)?;
@@ -38,70 +39,17 @@ pub(super) fn admit(w: &Writing<'_>, subject: &Subject, pod: &mut Value, _old: O
     Ok(())
 }
 
-/// Pods stay five minutes on a node that is not ready or not reachable, unless they say otherwise.
-fn tolerations(pod: &mut Value) {
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let tolerated = pod["spec"]["tolerations"].as_array().into_iter().flatten().any(|t| {
-            let named = t["key"].as_str().is_none_or(|k| k.is_empty() || k == key);
-            named && t["effect"].as_str().is_none_or(|e| e.is_empty() || e == "NoExecute")
-        });
-        if tolerated {
-            continue;
-        }
-        let own = json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
-        match pod["spec"]["tolerations"].as_array_mut() {
-            Some(list) => list.push(own),
-            None => pod["spec"]["tolerations"] = json!([own]),
-        }
-    }
-}
-
 /// Overhead and scheduling follow from the runtime class.
 fn runtime_class(w: &Writing<'_>, subject: &Subject, pod: &mut Value) -> Result<()> {
-    let Some(name) = pod["spec"]["runtimeClassName"].as_str().filter(|n| !n.is_empty()).map(str::to_owned)
-    else {
+    let Some(name) = pod["spec"]["runtimeClassName"].as_str().filter(|n| !n.is_empty()) else {
         return Ok(());
     };
-    let refuse = |why: String| Err(Status::forbidden(&w.target.resource.id, &subject.name, &why));
     let class = w.server.registry.table().named("node.k8s.io", "runtimeclasses").and_then(|classes| {
-        let record = w.server.config.store.get(&classes.resource.collection, &name)?;
+        let record = w.server.config.store.get(&classes.resource.collection, name)?;
         Some(read::stored(&record, &classes))
     });
-    let Some(class) = class else {
-        return refuse(format!("pod rejected: RuntimeClass \"{name}\" not found"));
-    };
-    if let Some(fixed) = class["overhead"]["podFixed"].as_object() {
-        let given = &pod["spec"]["overhead"];
-        if !given.is_null() && given.as_object() != Some(fixed) {
-            return refuse(
-                "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead".to_owned(),
-            );
-        }
-        pod["spec"]["overhead"] = fixed.clone().into();
-    }
-    for (key, value) in class["scheduling"]["nodeSelector"].as_object().into_iter().flatten() {
-        let own = &pod["spec"]["nodeSelector"][key.as_str()];
-        if !own.is_null() && own != value {
-            return refuse(format!(
-                "pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] \
-                 = {}",
-                value.as_str().unwrap_or_default(),
-                own.as_str().unwrap_or_default()
-            ));
-        }
-        if !pod["spec"]["nodeSelector"].is_object() {
-            pod["spec"]["nodeSelector"] = json!({});
-        }
-        pod["spec"]["nodeSelector"][key.as_str()] = value.clone();
-    }
-    for own in class["scheduling"]["tolerations"].as_array().into_iter().flatten() {
-        match pod["spec"]["tolerations"].as_array_mut() {
-            Some(list) if list.contains(own) => {}
-            Some(list) => list.push(own.clone()),
-            None => pod["spec"]["tolerations"] = json!([own]),
-        }
-    }
-    Ok(())
+    admit::pods::runtime_class(pod, class.as_ref())
+        .map_err(|why| Status::forbidden(&w.target.resource.id, &subject.name, &why))
 }
 
 /// The pod's priority follows from its class.

@@ -1,13 +1,11 @@
 //! DefaultStorageClass: a claim that names no class gets the default one.
 
+use homeostat_resources::builtin::admit;
 use serde_json::Value;
 
 use super::{Operation, Subject};
-use crate::object;
 use crate::read;
 use crate::write::Writing;
-
-const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
 pub(super) fn default_class(w: &Writing<'_>, subject: &Subject, claim: &mut Value) {
     let id = &w.target.resource.id;
@@ -22,15 +20,9 @@ pub(super) fn default_class(w: &Writing<'_>, subject: &Subject, claim: &mut Valu
     }
     let Some(classes) = w.server.registry.table().named("storage.k8s.io", "storageclasses") else { return };
     let snapshot = w.server.config.store.snapshot();
-    let newest = snapshot
-        .range(&classes.resource.collection, "", None)
-        .map(|r| read::stored(r, &classes))
-        .filter(|c| c["metadata"]["annotations"][DEFAULT] == "true")
-        .max_by(|a, b| {
-            let created = |c: &Value| object::meta_str(c, "creationTimestamp").to_owned();
-            created(a).cmp(&created(b)).then_with(|| object::name(b).cmp(object::name(a)))
-        });
-    if let Some(class) = newest {
-        claim["spec"]["storageClassName"] = object::name(&class).into();
+    let all: Vec<Value> =
+        snapshot.range(&classes.resource.collection, "", None).map(|r| read::stored(r, &classes)).collect();
+    if let Some(name) = admit::default_storage_class(&all) {
+        claim["spec"]["storageClassName"] = name.into();
     }
 }

@@ -143,22 +143,9 @@ pub(crate) async fn evict(
     }
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= dry;
-    if !disrupts(server, target, call, &name) {
-        verbs::delete::evict(server, target, call, &name, &options).await?;
-        return Ok(success(StatusCode::CREATED));
-    }
-    disruption::allow(server, call, &name, options.dry_run).await?;
+    disruption::allow(server, target, call, &name, options.dry_run).await?;
     verbs::delete::evict(server, target, call, &name, &options).await?;
     Ok(success(StatusCode::CREATED))
-}
-
-/// Whether an eviction takes away a pod that a budget could count: pods that have ended or wait are not.
-fn disrupts(server: &Arc<Server>, target: &Target, call: &Call, name: &str) -> bool {
-    let key = object::store_name(&call.info.namespace, name);
-    let Some(record) = server.config.store.get(&target.resource.collection, &key) else { return false };
-    let pod = crate::read::value(&record, target);
-    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
-    !object::deleting(&pod) && !matches!(phase, "Succeeded" | "Failed" | "Pending")
 }
 
 /// `GET pods/NAME/log`.
