@@ -1,10 +1,11 @@
 //! Rules in the Common Expression Language: `x-kubernetes-validations`.
 //!
-//! A rule is parsed once and evaluated at every place that its schema stands for. There is no static type checker
-//! here: what doesn't fit is an error when it is evaluated. Invariants: a rule that can't be evaluated refuses the
+//! A rule is parsed once and evaluated at every place that its schema stands for. Types are judged when a CRD is
+//! registered ([`check`](mod@check)); whatever doesn't fit all the same is an error when it is evaluated. Invariants: a rule that can't be evaluated refuses the
 //! object, and none runs beyond its budget.
 
 mod ast;
+pub mod check;
 mod convert;
 mod eval;
 mod functions;

@@ -6,6 +6,7 @@
 //! shallow enough: [`validate_create`] refuses deeper ones first.
 
 mod approval;
+mod cel_rules;
 mod columns;
 mod conversion;
 mod default_values;

@@ -4,6 +4,7 @@
 use homeostat_model::field::{Error, child, index, key};
 use serde_json::Value;
 
+use super::cel_rules::{Budget, Scope};
 use super::field_path;
 use super::gotext;
 use super::props::{Props, array, flag, items, listed, named, nonzero, object, some, text, texts};
@@ -37,71 +38,115 @@ struct Place {
     no_defaults: Option<String>,
     /// Within `metadata`, `kind` or `apiVersion` of an object.
     inside_meta: bool,
+    /// What CEL rules here may count on; `None` where there are none (within `anyOf` and the like).
+    cel: Option<Scope>,
 }
 
-/// Errors of a schema and all schemas within it.
-pub(crate) fn validate(path: &str, schema: &Props, options: &Options) -> Vec<Error> {
-    let mut errors = Vec::new();
-    walk(path, schema, true, &Place::default(), options, &mut errors);
+/// Errors of a schema and all schemas within it. With a `budget`, CEL rules are checked too; without, the schema is
+/// too wrong for it.
+pub(crate) fn validate(path: &str, schema: &Props, options: &Options, budget: Option<Budget>) -> Vec<Error> {
+    let place = Place { cel: budget.is_some().then(Scope::root), ..Place::default() };
+    let mut walk = Walk { options, errors: Vec::new(), budget: budget.unwrap_or_default() };
+    walk.schema(path, schema, true, &place);
+    let mut errors = walk.errors;
+    errors.extend(walk.budget.close(path));
     errors
 }
 
-fn walk(path: &str, s: &Props, root: bool, place: &Place, options: &Options, errors: &mut Vec<Error>) {
-    keywords(path, s, place, options, errors);
-    if flag(s, "uniqueItems") {
-        let rule = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        errors.push(Error::forbidden(child(path, "uniqueItems"), rule));
-    }
-    if let Some(additional) = some(s, "additionalProperties") {
-        let at = child(path, "additionalProperties");
-        if nonzero(s, "properties") && additional != true {
-            errors.push(Error::forbidden(&at, "additionalProperties and properties are mutual exclusive"));
+struct Walk<'a> {
+    options: &'a Options,
+    errors: Vec<Error>,
+    budget: Budget,
+}
+
+impl Walk<'_> {
+    fn schema(&mut self, path: &str, s: &Props, root: bool, place: &Place) {
+        let (options, start) = (self.options, self.errors.len());
+        let errors = &mut self.errors;
+        keywords(path, s, place, options, errors);
+        if flag(s, "uniqueItems") {
+            let rule = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+            errors.push(Error::forbidden(child(path, "uniqueItems"), rule));
         }
-        let mut inner = place.clone();
-        if place.inside_meta {
-            inner.no_defaults = Some("inside additionalProperties applying to object metadata".to_owned());
-        }
-        if let Value::Object(additional) = additional {
-            walk(&at, additional, false, &inner, options, errors);
-        }
-    }
-    for (name, property) in named(s, "properties") {
-        let mut inner = place.clone();
-        let meta = matches!(name, "metadata" | "kind" | "apiVersion");
-        if meta && (root || flag(s, "x-kubernetes-embedded-resource")) {
-            inner.inside_meta = true;
-            if root {
-                inner.no_defaults = Some(format!("in top-level {name}"));
+        let child_scope = |place: &Place| place.cel.as_ref().map(|c| c.child(s));
+        if let Some(additional) = some(s, "additionalProperties") {
+            let at = child(path, "additionalProperties");
+            if nonzero(s, "properties") && additional != true {
+                errors
+                    .push(Error::forbidden(&at, "additionalProperties and properties are mutual exclusive"));
+            }
+            let mut inner = Place { cel: child_scope(place), ..place.clone() };
+            if place.inside_meta {
+                inner.no_defaults =
+                    Some("inside additionalProperties applying to object metadata".to_owned());
+            }
+            if let Value::Object(additional) = additional {
+                self.schema(&at, additional, false, &inner);
             }
         }
-        walk(&key(&child(path, "properties"), name), property, false, &inner, options, errors);
-    }
-    if let Some(not) = object(s, "not") {
-        walk(&child(path, "not"), not, false, place, options, errors);
-    }
-    for name in ["allOf", "oneOf", "anyOf", "items"] {
-        for (i, inner) in listed(s, name) {
-            walk(&index(&child(path, name), i), inner, false, place, options, errors);
+        for (name, property) in named(s, "properties") {
+            let mut inner = Place { cel: child_scope(place), ..place.clone() };
+            if text(s, "x-kubernetes-map-type") == "atomic" {
+                inner.forbid_old_self(path);
+            }
+            let meta = matches!(name, "metadata" | "kind" | "apiVersion");
+            if meta && (root || flag(s, "x-kubernetes-embedded-resource")) {
+                inner.inside_meta = true;
+                if root {
+                    inner.no_defaults = Some(format!("in top-level {name}"));
+                }
+            }
+            self.schema(&key(&child(path, "properties"), name), property, false, &inner);
+        }
+        let nested = Place { cel: None, ..place.clone() };
+        if let Some(not) = object(s, "not") {
+            self.schema(&child(path, "not"), not, false, &nested);
+        }
+        for name in ["allOf", "oneOf", "anyOf", "items"] {
+            for (i, inner) in listed(s, name) {
+                self.schema(&index(&child(path, name), i), inner, false, &nested);
+            }
+        }
+        for name in ["definitions", "dependencies"] {
+            for (k, inner) in named(s, name) {
+                self.schema(&key(&child(path, name), k), inner, false, &nested);
+            }
+        }
+        if let Some(items) = items(s) {
+            let mut inner = Place { cel: child_scope(place), ..place.clone() };
+            // Items of other lists can't be told apart between two versions of an object.
+            if text(s, "x-kubernetes-list-type") != "map" {
+                inner.forbid_old_self(path);
+            }
+            self.schema(&child(path, "items"), items, false, &inner);
+        }
+        let errors = &mut self.errors;
+        if s.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+            let at = child(path, "x-kubernetes-preserve-unknown-fields");
+            errors.push(Error::invalid(at, false, "must be true or undefined"));
+        }
+        map_type(path, s, errors);
+        list_type(path, s, options, errors);
+        if options.list_keys {
+            list_keys(path, s, errors);
+        }
+        validations(path, s, errors);
+        // Of a schema that is wrong here or below, nothing can be said about rules.
+        if errors.len() == start
+            && let Some(scope) = &place.cel
+        {
+            self.budget.check(path, s, root, scope);
         }
     }
-    for name in ["definitions", "dependencies"] {
-        for (k, inner) in named(s, name) {
-            walk(&key(&child(path, name), k), inner, false, place, options, errors);
+}
+
+impl Place {
+    /// The outermost place counts.
+    fn forbid_old_self(&mut self, path: &str) {
+        if let Some(cel) = &mut self.cel {
+            cel.uncorrelated.get_or_insert_with(|| path.to_owned());
         }
     }
-    if let Some(items) = items(s) {
-        walk(&child(path, "items"), items, false, place, options, errors);
-    }
-    if s.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
-        let at = child(path, "x-kubernetes-preserve-unknown-fields");
-        errors.push(Error::invalid(at, false, "must be true or undefined"));
-    }
-    map_type(path, s, errors);
-    list_type(path, s, options, errors);
-    if options.list_keys {
-        list_keys(path, s, errors);
-    }
-    validations(path, s, errors);
 }
 
 fn keywords(path: &str, s: &Props, place: &Place, options: &Options, errors: &mut Vec<Error>) {

@@ -112,6 +112,12 @@ impl<'a> SpecView<'a> {
         self.schema().into_iter().chain(self.list().iter().filter_map(VersionView::schema))
     }
 
+    /// The schema of a version, wherever it stands.
+    pub(crate) fn schema_of(&self, version: &str) -> Option<&'a Props> {
+        let v = self.list().iter().find(|v| v.name() == version)?;
+        self.schema().or_else(|| v.schema())
+    }
+
     /// Name of the first version, which the internal type also has at the top.
     pub(crate) fn first(&self) -> &'a str {
         self.list().first().map(VersionView::name).unwrap_or_default()

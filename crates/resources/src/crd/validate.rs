@@ -7,6 +7,7 @@ use homeostat_model::field::{Error, child, index, verbatim};
 use homeostat_model::validation;
 use serde_json::Value;
 
+use super::cel_rules::Budget;
 use super::props::{MAX_DEPTH, Props, deeper_than, flag, object, some, text, texts};
 use super::schema_rules::{self, Options};
 use super::spec::{SpecView, VersionView};
@@ -20,6 +21,14 @@ struct Rules {
     any_bundle: bool,
     /// Versions, `""` for the shared fields, whose too many selectable fields stay.
     many_selectable: Vec<String>,
+    /// Versions whose schema is what it was.
+    unchanged: Vec<String>,
+}
+
+impl Rules {
+    fn unchanged(&self, version: &str) -> bool {
+        self.unchanged.iter().any(|v| v == version)
+    }
 }
 
 /// Errors of a new CRD, defaulted and with its initial status.
@@ -110,6 +119,7 @@ fn rules(spec: &SpecView<'_>, old: Option<&Value>, old_spec: Option<&SpecView<'_
             known_review_version: true,
             any_bundle: true,
             many_selectable: Vec::new(),
+            unchanged: Vec::new(),
         };
     };
     let never = |broken: &dyn Fn(&Props) -> bool| !old_spec.schemas().any(broken);
@@ -123,6 +133,8 @@ fn rules(spec: &SpecView<'_>, old: Option<&Value>, old_spec: Option<&SpecView<'_
         .map(|c| text(c, "caBundle"))
         .unwrap_or_default();
     let bad_bundle = !old_bundle.is_empty() && !crate::webhook::validate_ca_bundle("", old_bundle).is_empty();
+    let same = |v: &&str| spec.schema_of(v).is_some() && spec.schema_of(v) == old_spec.schema_of(v);
+    let unchanged = spec.list().iter().map(VersionView::name).filter(same).map(str::to_owned).collect();
     let mut many_selectable = Vec::new();
     if old_spec.selectable.len() > 8 && old_spec.selectable == spec.selectable {
         many_selectable.push(String::new());
@@ -148,6 +160,7 @@ fn rules(spec: &SpecView<'_>, old: Option<&Value>, old_spec: Option<&SpecView<'_
         known_review_version: conversion::has_known_review_version(old_conversion),
         any_bundle: !established || bad_bundle,
         many_selectable,
+        unchanged,
     }
 }
 
@@ -211,7 +224,7 @@ fn versions(path: &str, spec: &SpecView<'_>, rules: &Rules, options: &Options, e
         }
         deprecation(&child(&at, "deprecationWarning"), v.raw, errors);
         let status = spec.subresources_of(v).is_some_and(|s| some(s, "status").is_some());
-        schema(&child(&at, "schema"), v.validation, status, options, errors);
+        schema(&child(&at, "schema"), v.validation, status, rules.unchanged(v.name()), options, errors);
         columns::subresources(&child(&at, "subresources"), v.subresources, errors);
         columns::columns(&child(&at, "additionalPrinterColumns"), v.columns, errors);
         if !v.selectable.is_empty() {
@@ -262,7 +275,14 @@ fn top_level(path: &str, spec: &SpecView<'_>, rules: &Rules, options: &Options, 
     names(&at, requested, errors);
     let enabled = |s: Option<&Props>| s.is_some_and(|s| some(s, "status").is_some());
     let status = enabled(spec.subresources) || spec.list().iter().any(|v| enabled(v.subresources));
-    schema(&child(path, "validation"), spec.validation, status, options, errors);
+    schema(
+        &child(path, "validation"),
+        spec.validation,
+        status,
+        rules.unchanged(spec.first()),
+        options,
+        errors,
+    );
     columns::subresources(&child(path, "subresources"), spec.subresources, errors);
     columns::columns(&child(path, "additionalPrinterColumns"), spec.columns, errors);
     if !spec.selectable.is_empty() {
@@ -277,7 +297,14 @@ fn top_level(path: &str, spec: &SpecView<'_>, rules: &Rules, options: &Options, 
 }
 
 /// Errors of `{openAPIV3Schema: …}`.
-fn schema(path: &str, wrapper: Option<&Props>, status: bool, options: &Options, errors: &mut Vec<Error>) {
+fn schema(
+    path: &str,
+    wrapper: Option<&Props>,
+    status: bool,
+    unchanged: bool,
+    options: &Options,
+    errors: &mut Vec<Error>,
+) {
     let Some(schema) = wrapper.and_then(|w| object(w, "openAPIV3Schema")) else { return };
     let (path, before) = (child(path, "openAPIV3Schema"), errors.len());
     if status {
@@ -286,7 +313,7 @@ fn schema(path: &str, wrapper: Option<&Props>, status: bool, options: &Options, 
     if flag(schema, "nullable") {
         errors.push(Error::forbidden(child(&path, "nullable"), "nullable cannot be true at the root"));
     }
-    let mut no_structure = None;
+    let (mut no_structure, mut budget) = (None, None);
     if options.structural {
         no_structure = structural::unsupported(schema);
         if no_structure.is_none() {
@@ -294,10 +321,13 @@ fn schema(path: &str, wrapper: Option<&Props>, status: bool, options: &Options, 
             if found.is_empty() {
                 found = super::default_values::validate(&path, schema, options.pruned_defaults);
             }
+            if found.is_empty() {
+                budget = Some(Budget::new(unchanged));
+            }
             errors.extend(found);
         }
     }
-    errors.extend(schema_rules::validate(&path, schema, options));
+    errors.extend(schema_rules::validate(&path, schema, options, budget));
     if errors.len() == before
         && let Some(why) = no_structure
     {
