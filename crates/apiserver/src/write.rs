@@ -242,7 +242,7 @@ impl<'a> Writing<'a> {
                 }
                 false => object::name(&object).to_owned(),
             };
-            admission::mutate(self, &mut self.subject(Operation::Create, &name), &mut object, None).await?;
+            admission::mutate(self, &self.subject(Operation::Create, &name), &mut object, None).await?;
             self.prepare_create(&mut object);
             admission::requester(self, &mut object);
             self.validate_create(&object)?;
@@ -506,7 +506,7 @@ impl<'a> Writing<'a> {
             }
         }
         let subject = self.subject(Operation::Update, &name);
-        admission::mutate(self, &mut self.subject(Operation::Update, &name), &mut new, Some(&live)).await?;
+        admission::mutate(self, &self.subject(Operation::Update, &name), &mut new, Some(&live)).await?;
         if strategy.has_generation() && !own {
             let changed = match self.target.built_in() {
                 true => strategy.spec_changed(&new, &live),

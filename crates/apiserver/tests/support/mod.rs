@@ -114,3 +114,13 @@ impl Watch {
         }
     }
 }
+
+impl Watch {
+    /// Bytes of the next frame, unread; 0 at the end.
+    pub async fn frame(&mut self) -> usize {
+        match self.body.frame().await {
+            Some(frame) => frame.unwrap().into_data().map_or(0, |d| d.len()),
+            None => 0,
+        }
+    }
+}
