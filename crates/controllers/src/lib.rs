@@ -11,6 +11,7 @@ mod daemonset;
 mod deployment;
 mod endpoints;
 mod garbage;
+mod job;
 mod namespace;
 mod replicaset;
 mod root_ca;
@@ -30,6 +31,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("endpoints-controller", "endpoint"),
     ("endpointslice-controller", "endpointslice"),
     ("garbage-collector-controller", "garbagecollector"),
+    ("job-controller", "job"),
     ("namespace-controller", "namespace"),
     ("replicaset-controller", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller"),
@@ -60,6 +62,7 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "endpoints-controller" => manager.add(endpoints::subsets::Subsets),
         "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),
         garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
+        "job-controller" => manager.add(job::Jobs::default()),
         "namespace-controller" => manager.add(namespace::Namespaces),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
         "replicationcontroller-controller" => {
