@@ -31,10 +31,15 @@ impl Operator for Redis {
     }
 
     async fn reconcile(&self, redis: &RedisCluster, cx: &Context<Self>) -> Result<Next> {
+        let is_new = cx.owned::<StatefulSet, _>().is_empty();
         let set = match apply(redis, cx).await {
             Ok(set) => set,
             Err(error) => return Err(rejected(error, cx).await),
         };
+        if is_new {
+            let note = format!("Created StatefulSet {} with {} replicas", cx.name(), redis.spec.replicas);
+            cx.event(Event::normal("Created", note).action("Apply")).await;
+        }
         let ready = set.status.and_then(|s| s.ready_replicas).unwrap_or(0);
         cx.status(RedisClusterStatus { ready_replicas: Some(ready) }).await?;
         // The StatefulSet is owned, hence watched: its next change brings us back.
