@@ -38,6 +38,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_built_in_type_has_a_form() {
+        let mut lacking = Vec::new();
+        for resource in homeostat_resources::builtin::resources() {
+            for version in &resource.versions {
+                let gv = version.gv.to_string();
+                let listed = version.verbs.contains(&"list").then_some(&*resource.list_kind);
+                for kind in [Some(&*resource.kind), listed].into_iter().flatten() {
+                    if !homeostat_protobuf::knows(&gv, kind) {
+                        lacking.push(format!("{gv} {kind}"));
+                    }
+                }
+            }
+        }
+        assert!(lacking.is_empty(), "{lacking:?}");
+    }
+
+    #[test]
     fn what_has_no_form_is_refused() {
         let check = |object: Value, expect: Option<u16>| {
             assert_eq!(body(&object).err().map(|s| s.code), expect, "{object}");

@@ -441,7 +441,6 @@ async fn watches_send_frames_with_objects_bookmarks_and_errors() {
         (got["type"].as_str(), &got["object"]),
         (Some("ADDED"), &get(&s, &format!("{MAPS}/b")).await.body)
     );
-    drop(event);
 
     let path = format!("{MAPS}?watch=1&resourceVersion=1");
     let accept = METADATA.replace("List", "");
