@@ -4,14 +4,16 @@
 //! What names and conditions come to is decided by `resources::crd`; this module only carries it out.
 //! Invariant: a resource is served before its definition says `Established`, and no longer once it is gone.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use homeostat_model::clock;
 use homeostat_resources::crd::{self, Deletion};
 use homeostat_schema::fields::FieldSet;
 use homeostat_schema::managed::{self, ManagerCx, OneVersion};
-use homeostat_store::{CommitError, Event, Expect, Op, Record, Write};
+use homeostat_store::{CommitError, Expect, Op, Record, Revision, Write};
 use serde_json::Value;
+use tokio::sync::Notify;
 use tokio::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -27,8 +29,28 @@ pub(crate) const COLLECTION: &str = "customresourcedefinitions.apiextensions.k8s
 const GROUP: &str = "apiextensions.k8s.io";
 /// Pause after a store that does not answer.
 const RETRY: Duration = Duration::from_millis(100);
+/// Looks in a row before others get a turn; names settle in a few.
+const LOOKS: usize = 64;
 /// Instances deleted between two looks at the definition.
 const BATCH: usize = 256;
+
+/// What the task remembers between two looks, so that a look costs only what has changed.
+struct Keeper {
+    /// Parsed definitions, as of their revision.
+    known: BTreeMap<Arc<str>, (Revision, Arc<Value>)>,
+    /// The revision of each definition that the registry was last told of.
+    served: BTreeMap<Arc<str>, Revision>,
+    /// Definitions whose last instances are waited for.
+    waiting: BTreeSet<Arc<str>>,
+    /// Rung when the instances of one are gone.
+    bell: Arc<Notify>,
+}
+
+/// A stored definition.
+struct Definition {
+    record: Arc<Record<Meta>>,
+    value: Arc<Value>,
+}
 
 /// Serves what is stored already; later changes come through [`run`].
 pub(crate) fn load(server: &Server) -> u64 {
@@ -47,86 +69,162 @@ fn target(server: &Server) -> Option<Target> {
 
 /// Follows definitions until the server is gone or drained.
 pub(crate) async fn run(server: Weak<Server>, stop: CancellationToken, mut after: u64) {
+    let mut keeper = Keeper {
+        known: BTreeMap::new(),
+        served: BTreeMap::new(),
+        waiting: BTreeSet::new(),
+        bell: Arc::new(Notify::new()),
+    };
     loop {
         let Some(s) = server.upgrade() else { return };
         let Ok(mut cursor) = s.config.store.watch(COLLECTION, after) else {
             // The log no longer reaches back: start from what is there.
-            after = load(&s);
+            after = s.config.store.revision();
             continue;
         };
-        reconcile_all(&s).await;
+        keeper.look(&s).await;
         drop(s);
+        let bell = keeper.bell.clone();
         loop {
-            let events: Vec<Arc<Event<Meta>>> = tokio::select! {
+            tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                events = cursor.next() => match events {
-                    Ok(events) => events.to_vec(),
+                // Whoever is still held is waited for anew.
+                () = bell.notified() => keeper.waiting.clear(),
+                events = cursor.next() => if let Err(e) = events {
+                    after = e.oldest;
+                    break;
+                }
+            }
+            let Some(s) = server.upgrade() else { return };
+            keeper.look(&s).await;
+        }
+    }
+}
+
+impl Keeper {
+    /// Looks at every definition until none changes: names depend on one another.
+    async fn look(&mut self, server: &Arc<Server>) {
+        let Some(target) = target(server) else { return };
+        for _ in 0..LOOKS {
+            let all = self.definitions(server, &target);
+            let mut changed = false;
+            for d in &all {
+                match self.reconcile(server, &target, d, &all).await {
+                    Ok(c) => changed |= c,
+                    Err(CommitError::Changed(_) | CommitError::Missing | CommitError::Exists(_)) => {
+                        changed = true
+                    }
                     Err(e) => {
-                        after = e.oldest;
-                        break;
+                        let crd = &d.record.key.name;
+                        tracing::warn!(error = %e, %crd, "a definition could not be brought up to date");
+                        tokio::time::sleep(RETRY).await;
+                        changed = true;
                     }
                 }
-            };
-            let Some(s) = server.upgrade() else { return };
-            for e in events.iter().filter(|e| e.is_delete()) {
-                s.registry.set(&e.key.name, None);
             }
-            reconcile_all(&s).await;
+            if !changed {
+                return;
+            }
         }
     }
-}
 
-/// Looks at every definition until none changes: names depend on one another.
-async fn reconcile_all(server: &Arc<Server>) {
-    let Some(target) = target(server) else { return };
-    for _ in 0..64 {
+    /// What is stored now. What is gone is no longer served.
+    fn definitions(&mut self, server: &Server, target: &Target) -> Vec<Definition> {
         let snapshot = server.config.store.snapshot();
-        let all: Vec<(Arc<Record<Meta>>, Value)> =
-            snapshot.range(COLLECTION, "", None).map(|r| (r.clone(), read::stored(r, &target))).collect();
-        let mut changed = false;
-        for (record, value) in &all {
-            match reconcile(server, &target, record, value, &all).await {
-                Ok(c) => changed |= c,
-                Err(CommitError::Changed(_) | CommitError::Missing | CommitError::Exists(_)) => {
-                    changed = true
+        let mut all = Vec::with_capacity(snapshot.len(COLLECTION));
+        for record in snapshot.range(COLLECTION, "", None) {
+            let name = &record.key.name;
+            let value = match self.known.get(name) {
+                Some((revision, value)) if *revision == record.revision => value.clone(),
+                _ => {
+                    let value = Arc::new(read::stored(record, target));
+                    self.known.insert(name.clone(), (record.revision, value.clone()));
+                    value
                 }
-                Err(e) => {
-                    tracing::warn!(error = %e, crd = %record.key.name, "a definition could not be brought up to date");
-                    tokio::time::sleep(RETRY).await;
-                    changed = true;
-                }
+            };
+            all.push(Definition { record: record.clone(), value });
+        }
+        if self.known.len() > all.len() {
+            let gone = |name: &Arc<str>| snapshot.get(COLLECTION, name).is_none();
+            for name in self.known.keys().filter(|n| gone(n)) {
+                server.registry.set(name, None);
             }
+            self.known.retain(|n, _| !gone(n));
+            self.served.retain(|n, _| !gone(n));
+            self.waiting.retain(|n| !gone(n));
         }
-        if !changed {
-            return;
-        }
+        all
     }
-}
 
-/// Brings one definition up to date; whether it was written.
-async fn reconcile(
-    server: &Arc<Server>,
-    target: &Target,
-    record: &Arc<Record<Meta>>,
-    value: &Value,
-    all: &[(Arc<Record<Meta>>, Value)],
-) -> Result<bool, CommitError<Meta>> {
-    if object::deleting(value) {
-        serve(server, value);
-        return terminate(server, target, record, value).await;
+    /// Brings one definition up to date; whether it was written.
+    async fn reconcile(
+        &mut self,
+        server: &Arc<Server>,
+        target: &Target,
+        d: &Definition,
+        all: &[Definition],
+    ) -> Result<bool, CommitError<Meta>> {
+        let Definition { record, value } = d;
+        let fresh = self.served.get(&record.key.name) != Some(&record.revision);
+        if object::deleting(value) {
+            if fresh {
+                serve(server, value);
+                self.served.insert(record.key.name.clone(), record.revision);
+            }
+            return self.terminate(server, target, record, value).await;
+        }
+        let now = clock::seconds(server.config.clock.now());
+        let Some(status) = crd::reconcile(value, all.iter().map(|d| &*d.value), &now) else {
+            if fresh {
+                serve(server, value);
+                self.served.insert(record.key.name.clone(), record.revision);
+            }
+            return Ok(false);
+        };
+        let mut new = Value::clone(value);
+        new["status"] = status;
+        // Served before it says so: who reads `Established` and then asks is answered.
+        serve(server, &new);
+        write(server, target, record, value, new).await?;
+        Ok(true)
     }
-    let now = clock::seconds(server.config.clock.now());
-    let Some(status) = crd::reconcile(value, all.iter().map(|(_, v)| v), &now) else {
-        serve(server, value);
-        return Ok(false);
-    };
-    let mut new = value.clone();
-    new["status"] = status;
-    // Served before it says so: who reads `Established` and then asks is answered.
-    serve(server, &new);
-    write(server, target, record, value, new).await?;
-    Ok(true)
+
+    /// Deletes the instances of a definition that is going, then lets it go.
+    async fn terminate(
+        &mut self,
+        server: &Arc<Server>,
+        target: &Target,
+        record: &Arc<Record<Meta>>,
+        value: &Value,
+    ) -> Result<bool, CommitError<Meta>> {
+        if !object::finalizers(value).contains(&crd::FINALIZER) {
+            return Ok(false);
+        }
+        let now = clock::seconds(server.config.clock.now());
+        let mut new = value.clone();
+        let Some(served) = server.registry.table().custom(object::name(value)).cloned() else {
+            crd::set_deletion(&mut new, &Deletion::NeverEstablished, &now);
+            return finish(server, target, record, value, new).await;
+        };
+        let conditions = value["status"]["conditions"].as_array().into_iter().flatten();
+        let pending = |c: &Value| c["type"] == "Terminating" && c["reason"] == "InstanceDeletionPending";
+        if conditions.into_iter().any(pending) {
+            crd::set_deletion(&mut new, &Deletion::InProgress, &now);
+            write(server, target, record, value, new).await?;
+            return Ok(true);
+        }
+        let instances = Target::of(served);
+        if delete_instances(server, &instances).await > 0 {
+            // Their finalizers hold them: look again when the last of them is gone.
+            if self.waiting.insert(record.key.name.clone()) {
+                wait_for_instances(server, &instances, self.bell.clone());
+            }
+            return Ok(false);
+        }
+        crd::set_deletion(&mut new, &Deletion::Completed, &now);
+        finish(server, target, record, value, new).await
+    }
 }
 
 /// Puts what a definition makes into the registry, unless it is there already.
@@ -158,50 +256,6 @@ fn serve(server: &Server, value: &Value) {
         }
         Err(e) => tracing::warn!(crd = name, error = e, "a definition cannot be served"),
     }
-}
-
-/// Deletes the instances of a definition that is going, then lets it go.
-async fn terminate(
-    server: &Arc<Server>,
-    target: &Target,
-    record: &Arc<Record<Meta>>,
-    value: &Value,
-) -> Result<bool, CommitError<Meta>> {
-    if !object::finalizers(value).contains(&crd::FINALIZER) {
-        return Ok(false);
-    }
-    let now = clock::seconds(server.config.clock.now());
-    let stage = |s: &Value| {
-        s["status"]["conditions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|c| c["type"] == "Terminating")
-            .and_then(|c| c["reason"].as_str())
-            .map(str::to_owned)
-    };
-    let served = server.registry.table().custom(object::name(value)).cloned();
-    let Some(served) = served else {
-        let mut new = value.clone();
-        crd::set_deletion(&mut new, &Deletion::NeverEstablished, &now);
-        return finish(server, target, record, value, new).await;
-    };
-    if stage(value).as_deref() == Some("InstanceDeletionPending") {
-        let mut new = value.clone();
-        crd::set_deletion(&mut new, &Deletion::InProgress, &now);
-        write(server, target, record, value, new).await?;
-        return Ok(true);
-    }
-    let instances = Target::of(served);
-    let left = delete_instances(server, &instances).await;
-    if left > 0 {
-        // Their finalizers hold them; look again when one of them changes.
-        watch_instances(server, &instances);
-        return Ok(false);
-    }
-    let mut new = value.clone();
-    crd::set_deletion(&mut new, &Deletion::Completed, &now);
-    finish(server, target, record, value, new).await
 }
 
 async fn finish(
@@ -239,24 +293,25 @@ async fn delete_instances(server: &Arc<Server>, target: &Target) -> usize {
     left
 }
 
-/// Wakes the definition's reconciliation once its last instances go.
-fn watch_instances(server: &Arc<Server>, target: &Target) {
-    let (weak, target) = (Arc::downgrade(server), target.clone());
-    let store = server.config.store.clone();
+/// Rings once the last instances of a definition are gone.
+fn wait_for_instances(server: &Arc<Server>, target: &Target, bell: Arc<Notify>) {
+    let (store, stop, collection) =
+        (server.config.store.clone(), server.stop.clone(), target.resource.collection.clone());
     tokio::spawn(async move {
-        let revision = store.snapshot().revision();
-        let Ok(mut cursor) = store.watch(&target.resource.collection, revision) else { return };
-        loop {
-            if store.snapshot().is_empty(&target.resource.collection) {
-                break;
-            }
-            if cursor.next().await.is_err() {
-                break;
+        let Ok(mut cursor) = store.watch(&collection, store.revision()) else {
+            bell.notify_one();
+            return;
+        };
+        while !store.snapshot().is_empty(&collection) {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                events = cursor.next() => if events.is_err() {
+                    break;
+                }
             }
         }
-        if let Some(server) = weak.upgrade() {
-            reconcile_all(&server).await;
-        }
+        bell.notify_one();
     });
 }
 

@@ -28,6 +28,7 @@ pub mod serve;
 mod server;
 mod services;
 mod subresources;
+mod upkeep;
 mod verbs;
 mod write;
 mod yaml;

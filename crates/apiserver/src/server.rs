@@ -31,7 +31,7 @@ use crate::registry::Registry;
 use crate::request_info::RequestInfo;
 use crate::respond::{self, Answer, Shape};
 use crate::services::Allocator;
-use crate::{bootstrap, crds, dispatch};
+use crate::{bootstrap, crds, dispatch, upkeep};
 
 /// Time that a request other than a watch may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -123,6 +123,7 @@ impl ApiServer {
         bootstrap::write(&server);
         let seen = crds::load(&server);
         tokio::spawn(crds::run(Arc::downgrade(&server), server.stop.clone(), seen));
+        tokio::spawn(upkeep::run(Arc::downgrade(&server), server.stop.clone()));
         Self(server)
     }
 

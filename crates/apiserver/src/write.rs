@@ -348,7 +348,6 @@ impl<'a> Writing<'a> {
             name: &|name, prefix| strategy.validate_name(name, prefix),
         };
         let mut errors = self.kind_errors(object);
-        errors.extend(self.scale_errors(object));
         errors.extend(validation::object_meta(&object["metadata"], "metadata", &rules));
         let mut warnings = Vec::new();
         if !self.target.built_in() {
@@ -357,6 +356,7 @@ impl<'a> Writing<'a> {
             // These warn even of a write that is refused.
             self.warnings.extend(report.warnings);
         }
+        errors.extend(self.scale_errors(object));
         let cx = self.cx();
         errors.extend(strategy.validate(&cx, object));
         warnings.extend(strategy.warnings(&cx, object, None));
@@ -633,7 +633,6 @@ impl<'a> Writing<'a> {
         let strategy = &self.target.resource.strategy;
         let built_in = self.target.built_in();
         let mut errors = self.kind_errors(new);
-        errors.extend(self.scale_errors(new));
         // The reference checks metadata before the type's own rules and again among them.
         for _ in 0..2 {
             errors.extend(validation::object_meta_update(
@@ -650,6 +649,7 @@ impl<'a> Writing<'a> {
             // These warn even of a write that is refused.
             self.warnings.extend(report.warnings);
         }
+        errors.extend(self.scale_errors(new));
         let cx = self.cx();
         errors.extend(match self.subresource {
             "status" => strategy.validate_status(&cx, new, live),

@@ -263,3 +263,28 @@ async fn bad_input_is_told_what_is_wrong_with_it() {
     let large = vec![b' '; 3 * 1024 * 1024 + 1];
     assert_eq!(read(send(&s, Method::POST, path, "application/json", large).await).await.code, 413);
 }
+
+#[tokio::test(start_paused = true)]
+async fn old_versions_and_old_events_expire() {
+    let s = server();
+    let path = "/api/v1/namespaces/default/configmaps";
+    let first =
+        post(&s, path, json!({"metadata": {"name": "a"}})).await.body["metadata"]["resourceVersion"].clone();
+    let event = json!({
+        "metadata": {"name": "e"}, "type": "Normal", "reason": "Test", "message": "m",
+        "involvedObject": {"kind": "ConfigMap", "namespace": "default", "name": "a"},
+    });
+    assert_eq!(post(&s, "/api/v1/namespaces/default/events", event).await.code, 201);
+    let page = get(&s, &format!("{path}?limit=1&resourceVersion=0&resourceVersionMatch=NotOlderThan")).await;
+    assert_eq!(page.code, 200);
+    tokio::time::sleep(Duration::from_secs(11 * 60)).await;
+    let version = first.as_str().unwrap();
+    let exact = get(&s, &format!("{path}?resourceVersion={version}&resourceVersionMatch=Exact")).await;
+    assert_eq!((exact.code, exact.body["reason"].as_str()), (410, Some("Expired")));
+    let mut w = watch(&s, &format!("{path}?watch=true&resourceVersion=1")).await;
+    let told = w.next().await.unwrap();
+    assert_eq!((told["type"].as_str(), &told["object"]["code"]), (Some("ERROR"), &json!(410)));
+    assert_eq!(get(&s, "/api/v1/namespaces/default/events/e").await.code, 200);
+    tokio::time::sleep(Duration::from_secs(65 * 60)).await;
+    assert_eq!(get(&s, "/api/v1/namespaces/default/events/e").await.code, 404);
+}

@@ -32,6 +32,10 @@ pub(crate) async fn serve(
         ("pods", "eviction", "create") => pods::evict(server, target, call, accepted).await,
         ("pods", "log", "get") => pods::log(server, target, call),
         ("pods", "exec" | "attach" | "portforward" | "proxy", _) => pods::connect(server, target, call),
+        ("nodes" | "services", "proxy", _) => {
+            let why = format!("the network of {resource} is simulated: there is nothing to proxy to");
+            Err(Status::new(503, "ServiceUnavailable", why))
+        }
         ("serviceaccounts", "token", "create") => token::create(server, target, call, accepted).await,
         // Whatever else is written through a subresource is the object itself; the strategy knows which part.
         (_, _, "get") => verbs::get::get(server, target, call, accepted).await,

@@ -43,7 +43,7 @@ impl PatchError {
                 status.details = Some(Box::new(Details::default()));
                 status
             }
-            Self::TooMany(_) => Status::too_large(self.to_string()),
+            Self::TooMany(_) => Status::too_large(format!("Request entity too large: {self}")),
             Self::Failed(why) => Status::new(500, "", why.clone()),
         }
     }
