@@ -77,3 +77,32 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>, errors: &mut Vec<Error>
         Approval::Bypassed | Approval::Approved => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(group: &str, annotation: &str, want: Option<(&str, &str)>, errors: usize) {
+        let crd = json!({"metadata": {"annotations": {APPROVAL: annotation}}, "spec": {"group": group}});
+        let found = condition(&crd).map(|(state, reason, _)| (state, reason));
+        assert_eq!(found, want, "{annotation}");
+        let mut found = Vec::new();
+        validate(&crd, None, &mut found);
+        assert_eq!(found.len(), errors, "{annotation}");
+        // What an older object had may stay.
+        found.clear();
+        validate(&crd, Some(&crd), &mut found);
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn guarded_groups_need_an_approval_or_a_reason() {
+        check("example.com", "", None, 0);
+        check("a.k8s.io", "", Some(("False", "MissingAnnotation")), 1);
+        check("a.kubernetes.io", "https://example.com/pull/1", Some(("True", "ApprovedAnnotation")), 0);
+        check("k8s.io", "unapproved, a test", Some(("False", "UnapprovedAnnotation")), 0);
+        check("k8s.io", "yes", Some(("False", "InvalidAnnotation")), 1);
+    }
+}

@@ -144,3 +144,30 @@ fn exceeds(what: &str, cost: u64, limit: u64) -> String {
          maxLength where arrays, maps, and strings are declared)"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_excess_is_told_in_three_ways() {
+        let check = |cost, want: &str| {
+            let text = exceeds("cost", cost, 100);
+            assert!(text.starts_with(&format!("cost exceeds budget by factor of {want} (try")), "{text}");
+        };
+        check(101, "1.010000x");
+        check(250, "2.5x");
+        check(10_001, "more than 100x");
+    }
+
+    #[test]
+    fn the_dearest_are_named_first() {
+        let mut budget = Budget::new(true);
+        for (path, cost) in [("a", 40), ("b", 60), ("c", 1), ("d", 50), ("e", 45), ("f", 55)] {
+            budget.charge(path, "cost", cost * 1_000_000);
+        }
+        let errors = budget.close("root");
+        let places: Vec<&str> = errors.iter().map(|e| e.path.as_str()).collect();
+        assert_eq!(places, ["b", "f", "d", "e", "root"]);
+    }
+}

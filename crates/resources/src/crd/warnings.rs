@@ -80,3 +80,36 @@ fn is_known(kind: &str, format: &str) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(spec: Value, old: Option<Value>, want: &[&str]) {
+        let crd = |spec: Value| {
+            let schema = json!({"type": "object", "properties": {"spec": spec}});
+            json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
+        };
+        assert_eq!(warnings(&crd(spec), old.map(crd).as_ref()), want);
+    }
+
+    #[test]
+    fn formats_that_nobody_checks_and_odd_sets_are_told_once() {
+        check(json!({"type": "string", "format": "date-time"}), None, &[]);
+        check(json!({"type": "string", "format": "k8s-short-name"}), None, &[]);
+        check(json!({"type": "integer", "format": "int16"}), None, &["unrecognized format \"int16\""]);
+        let port = json!({"type": "string", "format": "port"});
+        check(port.clone(), None, &["unrecognized format \"port\""]);
+        check(port.clone(), Some(port), &[]);
+        check(
+            json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "array"}}),
+            None,
+            &[
+                "x-kubernetes-list-type: set for items of type \"array\" is not supported by server-side apply or CEL \
+               validation rules",
+            ],
+        );
+    }
+}
