@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use homeostat_protobuf::{decode, encode, encode_watch_event};
+use homeostat_protobuf::{decode, encode, encode_json, encode_watch_event};
 use serde_json::{Value, json};
 
 /// A running Pod of ordinary size, as a server stores it.
@@ -90,6 +90,12 @@ fn transcode(c: &mut Criterion) {
         b.iter(|| decode(black_box(&packed)).map(|v| v.is_object()))
     });
     group.bench_function("value to protobuf", |b| b.iter(|| encode(black_box(&value)).map(|v| v.len())));
+    group.bench_function("json to protobuf", |b| {
+        b.iter(|| encode_json(black_box(&text), "v1", "Pod").map(|v| v.len()));
+    });
+    group.bench_function("json to its metadata in protobuf", |b| {
+        b.iter(|| encode_json(black_box(&text), "meta.k8s.io/v1", "PartialObjectMetadata").map(|v| v.len()));
+    });
     group.bench_function("value to a watch's frame", |b| {
         b.iter(|| encode_watch_event("ADDED", black_box(&value)).map(|v| v.len()));
     });

@@ -116,6 +116,10 @@ pub(crate) fn messages() -> &'static Messages {
 }
 
 impl Messages {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(crate) fn get(&self, at: usize) -> &Message {
         &self.all[at]
     }

@@ -139,7 +139,7 @@ impl Encoder {
             (Type::Text, Value::String(text)) => put_bytes(&mut self.out, number, text.as_bytes()),
             (Type::Text, Value::Null) => put_bytes(&mut self.out, number, &[]),
             (Type::Bytes, Value::String(text)) => {
-                let bytes = BASE64.decode(text).map_err(|_| wrong())?;
+                let bytes = base64(text).ok_or_else(wrong)?;
                 put_bytes(&mut self.out, number, &bytes);
             }
             (Type::Bytes, Value::Null) => put_bytes(&mut self.out, number, &[]),
@@ -243,6 +243,19 @@ fn mismatch(message: &Message, field: &str, value: &Value) -> Error {
         value = value.chars().take(60).chain("…".chars()).collect();
     }
     Error::Mismatch { message: message.short(), field: field.to_owned(), value }
+}
+
+/// Bytes that JSON has as text.
+pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
+    BASE64.decode(text).ok()
+}
+
+/// What is written of a field that an object lacks.
+pub(crate) fn absent(message: &'static Message, field: &Field) -> Vec<u8> {
+    let mut encoder = Encoder::new(Vec::new());
+    // Nothing does not fail to fit.
+    let done = encoder.field(message, field, &Value::Null, MAX_DEPTH);
+    done.map(|()| encoder.out).unwrap_or_default()
 }
 
 /// Appends the message of an object to `out`.

@@ -13,9 +13,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::Error;
 use crate::descriptor::messages;
 use crate::wire::{BYTES, Reader, begin, end, put_bytes, put_tag, put_varint};
+use crate::{Error, transcode};
 
 /// What every body begins with.
 pub(crate) const MAGIC: &[u8] = b"k8s\0";
@@ -132,11 +132,23 @@ pub fn encode(object: &Value) -> Result<Vec<u8>, Error> {
 /// Writes an object as one of this version and kind, whatever it names itself.
 pub fn encode_as(object: &Value, api_version: &str, kind: &str) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(512);
-    put_envelope(&mut out, object, api_version, kind)?;
+    put_envelope(&mut out, api_version, kind, |at, out| crate::encode::message(at, object, out))?;
     Ok(out)
 }
 
-fn put_envelope(out: &mut Vec<u8>, object: &Value, api_version: &str, kind: &str) -> Result<(), Error> {
+/// Writes an object that comes as JSON, as one of this version and kind, without parsing it into a value.
+pub fn encode_json(object: &[u8], api_version: &str, kind: &str) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::with_capacity(object.len() / 2 + 256);
+    put_envelope(&mut out, api_version, kind, |at, out| transcode::message(at, object, out))?;
+    Ok(out)
+}
+
+fn put_envelope(
+    out: &mut Vec<u8>,
+    api_version: &str,
+    kind: &str,
+    write: impl FnOnce(usize, &mut Vec<u8>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let at = messages().kind(api_version, kind).ok_or_else(|| Error::NotMarshalable(kind.to_owned()))?;
     out.extend_from_slice(MAGIC);
     let meta = begin(out, 1);
@@ -144,7 +156,7 @@ fn put_envelope(out: &mut Vec<u8>, object: &Value, api_version: &str, kind: &str
     put_bytes(out, 2, kind.as_bytes());
     end(out, meta);
     let raw = begin(out, 2);
-    crate::encode::message(at, object, out)?;
+    write(at, out)?;
     end(out, raw);
     put_bytes(out, 3, &[]);
     put_bytes(out, 4, &[]);
@@ -165,13 +177,31 @@ pub fn encode_watch_event_as(
     api_version: &str,
     kind: &str,
 ) -> Result<Vec<u8>, Error> {
+    put_event(event, |out| {
+        put_envelope(out, api_version, kind, |at, out| crate::encode::message(at, object, out))
+    })
+}
+
+/// The same for an object that comes as JSON, without parsing it into a value.
+pub fn encode_watch_event_json(
+    event: &str,
+    object: &[u8],
+    api_version: &str,
+    kind: &str,
+) -> Result<Vec<u8>, Error> {
+    put_event(event, |out| {
+        put_envelope(out, api_version, kind, |at, out| transcode::message(at, object, out))
+    })
+}
+
+fn put_event(event: &str, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<Vec<u8>, Error> {
     const LENGTH: usize = size_of::<u32>();
-    let mut out = vec![0; LENGTH];
-    out.reserve(512);
+    let mut out = Vec::with_capacity(1024);
+    out.extend_from_slice(&[0; LENGTH]);
     put_bytes(&mut out, 1, event.as_bytes());
     let extension = begin(&mut out, 2);
     let raw = begin(&mut out, 1);
-    put_envelope(&mut out, object, api_version, kind)?;
+    write(&mut out)?;
     end(&mut out, raw);
     end(&mut out, extension);
     let length = u32::try_from(out.len() - LENGTH).map_err(|_| Error::TooMany)?;
@@ -213,6 +243,14 @@ impl ListWriter {
     pub fn item(&mut self, object: &Value) -> Result<(), Error> {
         let at = begin(&mut self.items, self.number);
         crate::encode::message(self.at, object, &mut self.items)?;
+        end(&mut self.items, at);
+        Ok(())
+    }
+
+    /// Adds an item that comes as JSON, without parsing it into a value.
+    pub fn item_json(&mut self, object: &[u8]) -> Result<(), Error> {
+        let at = begin(&mut self.items, self.number);
+        transcode::message(self.at, object, &mut self.items)?;
         end(&mut self.items, at);
         Ok(())
     }

@@ -27,10 +27,12 @@ mod encode;
 mod envelope;
 mod error;
 mod time;
+mod transcode;
 mod wire;
 
 pub use envelope::{
-    ListWriter, decode, decode_as, encode, encode_as, encode_watch_event, encode_watch_event_as, kinds, knows,
+    ListWriter, decode, decode_as, encode, encode_as, encode_json, encode_watch_event, encode_watch_event_as,
+    encode_watch_event_json, kinds, knows,
 };
 pub use error::Error;
 
