@@ -185,22 +185,17 @@ impl Encoder {
             _ => Err(mismatch(message, "", value)),
         };
         match (form, value) {
-            (Form::Quantity, Value::String(text)) => put_bytes(&mut self.out, 1, text.as_bytes()),
+            (Form::Quantity, Value::String(text)) => quantity(&mut self.out, text),
             (Form::Quantity, Value::Number(n)) => put_bytes(&mut self.out, 1, n.to_string().as_bytes()),
             (Form::Quantity, Value::Null) => put_bytes(&mut self.out, 1, b"0"),
             (Form::IntOrString, Value::Number(n)) => {
                 let n = n.as_i64().and_then(|n| i32::try_from(n).ok()).ok_or_else(wrong)?;
-                self.int_or_string(0, n, "");
+                int_or_string(&mut self.out, 0, n, "");
             }
-            (Form::IntOrString, Value::String(text)) => self.int_or_string(1, 0, text),
-            (Form::IntOrString, Value::Null) => self.int_or_string(0, 0, ""),
+            (Form::IntOrString, Value::String(text)) => int_or_string(&mut self.out, 1, 0, text),
+            (Form::IntOrString, Value::Null) => int_or_string(&mut self.out, 0, 0, ""),
             (Form::Time | Form::MicroTime, Value::String(text)) => {
-                let (seconds, nanos) = time::parse(text).ok_or_else(wrong)?;
-                let nanos = if form == Form::Time { 0 } else { nanos / 1000 * 1000 };
-                if (seconds, nanos) != (time::ZERO, 0) {
-                    self.varint(1, seconds as u64);
-                    self.varint(2, nanos as u64);
-                }
+                instant(&mut self.out, form, text).ok_or_else(wrong)?;
             }
             (Form::Time | Form::MicroTime | Form::Json | Form::RawExtension, Value::Null) => {}
             (Form::Json | Form::RawExtension, value) => {
@@ -229,12 +224,34 @@ impl Encoder {
         }
         Ok(())
     }
+}
 
-    fn int_or_string(&mut self, kind: u64, number: i32, text: &str) {
-        self.varint(1, kind);
-        self.varint(2, i64::from(number) as u64);
-        put_bytes(&mut self.out, 3, text.as_bytes());
+fn put_number(out: &mut Vec<u8>, number: u32, value: i64) {
+    put_tag(out, number, VARINT);
+    put_varint(out, value as u64);
+}
+
+/// The content of a quantity.
+pub(crate) fn quantity(out: &mut Vec<u8>, text: &str) {
+    put_bytes(out, 1, text.as_bytes());
+}
+
+/// The content of an int-or-string: 0 and the number, or 1 and the text.
+pub(crate) fn int_or_string(out: &mut Vec<u8>, kind: i64, number: i32, text: &str) {
+    put_number(out, 1, kind);
+    put_number(out, 2, number.into());
+    put_bytes(out, 3, text.as_bytes());
+}
+
+/// The content of a time; `None` where the text is none.
+pub(crate) fn instant(out: &mut Vec<u8>, form: Form, text: &str) -> Option<()> {
+    let (seconds, nanos) = time::parse(text)?;
+    let nanos = if form == Form::Time { 0 } else { nanos / 1000 * 1000 };
+    if (seconds, nanos) != (time::ZERO, 0) {
+        put_number(out, 1, seconds);
+        put_number(out, 2, nanos.into());
     }
+    Some(())
 }
 
 fn mismatch(message: &Message, field: &str, value: &Value) -> Error {

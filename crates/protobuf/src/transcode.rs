@@ -258,13 +258,10 @@ impl<'de> Visitor<'de> for Whole<'_> {
         if self.field.label != Label::Map {
             return Err(A::Error::custom("a map"));
         }
-        let mut last: Option<String> = None;
-        while let Some(key) = map.next_key::<String>()? {
-            if last.as_ref().is_some_and(|last| *last >= key) {
-                return Err(A::Error::custom("keys out of order"));
-            }
-            let at = begin(&mut self.to.out, self.field.number);
-            put_bytes(&mut self.to.out, 1, key.as_bytes());
+        let mut last = None;
+        loop {
+            let entry = Entry { to: &mut *self.to, number: self.field.number, last: &mut last };
+            let Some(at) = map.next_key_seed(entry)? else { return Ok(()) };
             let before = self.to.out.len();
             let there = map.next_value_seed(One { to: &mut *self.to, field: self.field, number: 2 })?;
             if !there {
@@ -275,9 +272,43 @@ impl<'de> Visitor<'de> for Whole<'_> {
                 self.to.out.truncate(before);
             }
             end(&mut self.to.out, at);
-            last = Some(key);
         }
-        Ok(())
+    }
+}
+
+/// Begins an entry of a map with its key; the outcome is where the entry's content begins.
+struct Entry<'t> {
+    to: &'t mut Transcoder,
+    number: u32,
+    /// The key before it.
+    last: &'t mut Option<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Entry<'_> {
+    type Value = usize;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<usize, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Entry<'_> {
+    type Value = usize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<usize, E> {
+        if self.last.as_deref().is_some_and(|last| last >= key) {
+            return Err(E::custom("keys out of order"));
+        }
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.push_str(key);
+        let at = begin(&mut self.to.out, self.number);
+        put_bytes(&mut self.to.out, 1, key.as_bytes());
+        Ok(at)
     }
 }
 
@@ -297,6 +328,9 @@ impl<'de> DeserializeSeed<'de> for One<'_> {
         let at = begin(&mut self.to.out, self.number);
         let there = match messages().get(of).form {
             Form::Object => Object { to: &mut *self.to, at: of }.deserialize(from)?,
+            form @ (Form::Time | Form::MicroTime | Form::Quantity | Form::IntOrString) => {
+                from.deserialize_any(Special { to: &mut *self.to, form })?
+            }
             Form::Json | Form::RawExtension => {
                 let raw = <&RawValue>::deserialize(from)?.get();
                 put_bytes(&mut self.to.out, 1, raw.as_bytes());
@@ -314,6 +348,47 @@ impl<'de> DeserializeSeed<'de> for One<'_> {
             self.to.out.truncate(start);
         }
         Ok(there)
+    }
+}
+
+/// The content of a message that is a text or a number in JSON; the outcome is whether it was not null.
+struct Special<'t> {
+    to: &'t mut Transcoder,
+    form: Form,
+}
+
+impl Visitor<'_> for Special<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a number")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<bool, E> {
+        let out = &mut self.to.out;
+        match self.form {
+            Form::Quantity => encode::quantity(out, text),
+            Form::IntOrString => encode::int_or_string(out, 1, 0, text),
+            form => encode::instant(out, form, text).ok_or_else(|| E::custom("no time"))?,
+        }
+        Ok(true)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<bool, E> {
+        match (self.form, i32::try_from(n)) {
+            (Form::Quantity, _) => encode::quantity(&mut self.to.out, &n.to_string()),
+            (Form::IntOrString, Ok(n)) => encode::int_or_string(&mut self.to.out, 0, n, ""),
+            _ => return Err(E::custom("a number")),
+        }
+        Ok(true)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<bool, E> {
+        i64::try_from(n).map_err(E::custom).and_then(|n| self.visit_i64(n))
     }
 }
 

@@ -149,9 +149,15 @@ pub(crate) fn end(out: &mut Vec<u8>, at: usize) {
     if length < 0x80 {
         out[at - 1] = length as u8;
     } else {
-        let mut prefix = Vec::with_capacity(5);
-        put_varint(&mut prefix, length as u64);
-        out.splice(at - 1..at, prefix);
+        // The length goes after the content, and then before it.
+        let tail = out.len();
+        put_varint(out, length as u64);
+        let size = out.len() - tail;
+        let mut prefix = [0; 10];
+        prefix[..size].copy_from_slice(&out[tail..]);
+        out.truncate(tail + size - 1);
+        out.copy_within(at..tail, at + size - 1);
+        out[at - 1..at - 1 + size].copy_from_slice(&prefix[..size]);
     }
 }
 
