@@ -155,14 +155,14 @@ pub async fn response(answer: Answer, shape: Shape) -> Response<Body> {
     let (kind, body) = match answer.content {
         Content::Raw(kind, body) => (kind, body),
         content if shape.format == Format::Protobuf => {
-            let value = match content {
-                Content::Value(v) => v,
-                Content::Json(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+            let packed = match content {
+                Content::Value(v) => crate::protobuf::body(&v),
+                Content::Json(bytes) => crate::protobuf::body_of_json(&bytes),
                 Content::Chunks(body) | Content::Raw(_, body) => {
-                    serde_json::from_slice(&collect(body).await).unwrap_or_default()
+                    crate::protobuf::body_of_json(&collect(body).await)
                 }
             };
-            match crate::protobuf::body(&value) {
+            match packed {
                 Ok(bytes) => (shape.format.content_type(), Body::full(bytes)),
                 Err(status) => {
                     code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -207,7 +207,8 @@ impl Frames {
     /// A frame of an object's bytes as they are stored.
     fn plain(&self, kind: &str, object: &[u8]) -> Bytes {
         if self.packed {
-            return protobuf::frame(kind, &serde_json::from_slice(object).unwrap_or_default());
+            let (version, of) = (self.target.gv().to_string(), &self.target.resource.kind);
+            return protobuf::frame_of_json(kind, object, &version, of);
         }
         plain_frame(kind, object)
     }

@@ -3,7 +3,6 @@
 
 use homeostat_model::status::Result;
 use homeostat_protobuf::{Error, ListWriter, MEDIA_TYPE};
-use homeostat_resources::table;
 use http::StatusCode;
 
 use super::Chunks;
@@ -42,11 +41,13 @@ impl Chunks {
                 continue;
             }
             self.sent += 1;
-            let mut value = read::value(&record, &self.target);
-            if let View::Metadata(v) | View::MetadataList(v) = self.view {
-                value = table::partial(&value, v);
-            }
-            list.item(&value).map_err(|e| refuse(&e))?;
+            // Of metadata's message the rest of an object is no part.
+            let done = if read::is_plain(&record, &self.target) {
+                list.item_json(&record.bytes)
+            } else {
+                list.item(&read::value(&record, &self.target))
+            };
+            done.map_err(|e| refuse(&e))?;
             if self.limit > 0 {
                 self.last = Some(record.key.name.clone());
             }
