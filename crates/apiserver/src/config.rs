@@ -6,6 +6,7 @@ use std::sync::Arc;
 use homeostat_model::{Clock, Entropy};
 use homeostat_store::Store;
 
+use crate::audit::Audit;
 use crate::meta::Meta;
 
 /// Configuration of an [`crate::ApiServer`].
@@ -29,6 +30,8 @@ pub struct Config {
     pub advertise: String,
     /// What `/version` says.
     pub version: Version,
+    /// Is told of every request.
+    pub audit: Option<Arc<dyn Audit>>,
 }
 
 impl Config {
@@ -44,6 +47,7 @@ impl Config {
             disabled_admission_plugins: Vec::new(),
             advertise: "127.0.0.1:6443".to_owned(),
             version: Version::default(),
+            audit: None,
         }
     }
 

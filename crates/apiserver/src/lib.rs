@@ -5,6 +5,7 @@
 //! Invariants: nothing is stored without validation; every error is a `Status`; no request can end the process.
 
 mod admission;
+pub mod audit;
 mod authority;
 pub mod body;
 mod bootstrap;

@@ -21,6 +21,7 @@ use http::{Request, Response, header, request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::Event;
 use crate::authority::{self, Authority};
 use crate::body::{Body, BoxError, Incoming};
 use crate::config::Config;
@@ -132,7 +133,7 @@ impl ApiServer {
         self.0.stop.cancel();
     }
 
-    async fn respond(self, call: Call) -> Response<Body> {
+    async fn respond(self, mut call: Call) -> Response<Body> {
         let mut shape = Shape {
             format: Format::Json,
             gzip: negotiate::takes_gzip(call.header(header::ACCEPT_ENCODING))
@@ -152,7 +153,7 @@ impl ApiServer {
         }
         let long = call.info.long_running();
         let warnings = call.warnings.clone();
-        let work = AssertUnwindSafe(self.handle(call, accepted)).catch_unwind();
+        let work = AssertUnwindSafe(self.handle(&mut call, accepted)).catch_unwind();
         let result = if long {
             work.await
         } else {
@@ -179,7 +180,7 @@ impl ApiServer {
             ))
         });
         let mut warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
-        match result {
+        let response = match result {
             Ok(mut answer) => {
                 answer.warnings.append(&mut warnings);
                 respond::response(answer, shape).await
@@ -189,7 +190,12 @@ impl ApiServer {
                 respond::add_warnings(r.headers_mut(), &warnings);
                 r
             }
+        };
+        if let Some(audit) = &self.0.config.audit {
+            let code = response.status().as_u16();
+            audit.answered(&Event { user: &call.user, info: &call.info, code });
         }
+        response
     }
 
     /// Whether what a request names has a form in protobuf, views aside.
@@ -200,15 +206,15 @@ impl ApiServer {
         info.is_resource && target.is_some_and(|t| t.built_in() || info.subresource == "scale")
     }
 
-    async fn handle(&self, mut call: Call, accepted: Result<Accepted>) -> Result<Answer> {
+    async fn handle(&self, call: &mut Call, accepted: Result<Accepted>) -> Result<Answer> {
         let server = &self.0;
         let _slot = server.limits.enter(&call.info)?;
-        call.user = self.user(&call)?;
-        authority::authorize(server, &authority::attributes(&call, &call.user))?;
+        call.user = self.user(call)?;
+        authority::authorize(server, &authority::attributes(call, &call.user))?;
         if call.info.is_resource {
-            return dispatch::resource(server, &mut call, accepted).await;
+            return dispatch::resource(server, call, accepted).await;
         }
-        nonresource::serve(server, &call).await
+        nonresource::serve(server, call).await
     }
 
     /// Whose request it is, impersonation included.
