@@ -7,15 +7,19 @@
 mod accounts;
 mod aggregation;
 mod common;
+mod cronjob;
 mod daemonset;
 mod deployment;
+mod disruption;
 mod endpoints;
 mod garbage;
 mod job;
 mod namespace;
+mod node;
 mod replicaset;
 mod root_ca;
 mod statefulset;
+mod ttl;
 
 use std::collections::BTreeSet;
 
@@ -26,18 +30,23 @@ use k8s_openapi::api::core::v1::ReplicationController;
 /// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
 pub const NAMES: &[(&str, &str)] = &[
     ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
+    ("cronjob-controller", "cronjob"),
     ("daemonset-controller", "daemonset"),
     ("deployment-controller", "deployment"),
+    ("disruption-controller", "disruption"),
     ("endpoints-controller", "endpoint"),
     ("endpointslice-controller", "endpointslice"),
     ("garbage-collector-controller", "garbagecollector"),
     ("job-controller", "job"),
     ("namespace-controller", "namespace"),
+    ("node-lifecycle-controller", "nodelifecycle"),
     ("replicaset-controller", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("serviceaccount-controller", "serviceaccount"),
     ("statefulset-controller", "statefulset"),
+    ("taint-eviction-controller", "taint-eviction"),
+    ("ttl-after-finished-controller", "ttl-after-finished"),
 ];
 
 /// What controllers have to be told.
@@ -57,13 +66,16 @@ pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Confi
 fn add_one(manager: &mut Manager, name: &str, config: &Config) {
     match name {
         "clusterrole-aggregation-controller" => manager.add(aggregation::Aggregation),
+        "cronjob-controller" => manager.add(cronjob::CronJobs),
         "daemonset-controller" => manager.add(daemonset::DaemonSets::default()),
         "deployment-controller" => manager.add(deployment::Deployments::default()),
+        "disruption-controller" => manager.add(disruption::Disruption),
         "endpoints-controller" => manager.add(endpoints::subsets::Subsets),
         "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),
         garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
         "job-controller" => manager.add(job::Jobs::default()),
         "namespace-controller" => manager.add(namespace::Namespaces),
+        "node-lifecycle-controller" => manager.add(node::lifecycle::NodeLifecycle),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
         "replicationcontroller-controller" => {
             manager.add(replicaset::Replicas::<ReplicationController>::default())
@@ -73,6 +85,8 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         }
         "serviceaccount-controller" => manager.add(accounts::ServiceAccounts),
         "statefulset-controller" => manager.add(statefulset::StatefulSets::default()),
+        "taint-eviction-controller" => manager.add(node::eviction::TaintEviction::default()),
+        "ttl-after-finished-controller" => manager.add(ttl::TtlAfterFinished),
         _ => manager,
     };
 }

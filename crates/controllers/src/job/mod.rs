@@ -22,6 +22,7 @@ use serde_json::json;
 
 use crate::common::claim::{self, Orphans};
 use crate::common::pod_control;
+pub(crate) use plan::outcome;
 use plan::{Plan, State};
 
 /// The finalizer of pods that are not counted yet.

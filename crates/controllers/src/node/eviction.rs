@@ -1,0 +1,124 @@
+//! Deletes pods from nodes with `NoExecute` taints that they don't tolerate, or don't tolerate any longer.
+//!
+//! When a pod must go follows from the taints' times and the pod's tolerations alone.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use homeostat_model::Timestamp;
+use homeostat_sdk::{Context, Edits, Event, Index, Key, Next, Operator, Result, Watches};
+use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
+
+use crate::common::{placement, pods};
+
+const EFFECT: &str = "NoExecute";
+
+/// The controller.
+#[derive(Default)]
+pub(crate) struct TaintEviction {
+    by_node: OnceLock<Index<Pod>>,
+}
+
+impl Operator for TaintEviction {
+    type Resource = Node;
+    type Owns = ();
+    type Reads = (Edits<Pod>,);
+
+    fn name() -> &'static str {
+        "taint-eviction-controller"
+    }
+
+    async fn reconcile(&self, node: &Node, cx: &Context<Self>) -> Result<Next> {
+        let taints = drivers(node);
+        if taints.is_empty() {
+            return Ok(Next::done());
+        }
+        let index = self.by_node.get_or_init(|| {
+            cx.cache::<Pod, _>().index(|p| pods::node(p).map(str::to_owned).into_iter().collect())
+        });
+        let now = cx.clock().now();
+        let mut next = None;
+        for pod in index.get(cx.name()).iter().filter(|p| !pods::is_terminating(p)) {
+            let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
+            match stays(&taints, tolerations, now) {
+                None => {}
+                Some(Duration::ZERO) => evict(pod, cx).await?,
+                Some(left) => next = Some(next.map_or(left, |n: Duration| n.min(left))),
+            }
+        }
+        Ok(next.map_or(Next::done(), Next::after))
+    }
+
+    fn watches(&self, watches: &mut Watches<Self>) {
+        watches.filter(|change| change.differs(|n| n.spec.as_ref().and_then(|s| s.taints.clone())));
+        // A pod that comes to a tainted node.
+        watches.changes::<Pod, _>(|change, view| {
+            let bound = change.differs(|p| pods::node(p).map(str::to_owned));
+            let pod = change.new.as_ref().filter(|_| bound);
+            let key = pod.and_then(|p| pods::node(p)).map(|n| Key::new(None, n));
+            key.filter(|k| view.resources().get(k).is_some_and(|n| !drivers(&n).is_empty()))
+                .into_iter()
+                .collect()
+        });
+    }
+}
+
+fn drivers(node: &Node) -> Vec<Taint> {
+    let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
+    taints.iter().filter(|t| t.effect == EFFECT).cloned().collect()
+}
+
+/// How long a pod with these tolerations stays: zero where it goes now, `None` for ever.
+fn stays(taints: &[Taint], tolerations: &[Toleration], now: Timestamp) -> Option<Duration> {
+    let each = taints.iter().map(|taint| {
+        let mut covering = tolerations.iter().filter(|t| placement::tolerates(t, taint)).peekable();
+        if covering.peek().is_none() {
+            return Some(Duration::ZERO);
+        }
+        // The shortest of the limits counts; no limit is for ever.
+        let seconds = covering.filter_map(|t| t.toleration_seconds).min()?;
+        let limit = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        let since = taint.time_added.as_ref().map_or(now, |t| t.0);
+        Some(limit.saturating_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default()))
+    });
+    each.flatten().min()
+}
+
+async fn evict(pod: &Arc<Pod>, cx: &Context<TaintEviction>) -> Result<()> {
+    let text = format!("Marking for deletion Pod {}", Key::of(&**pod));
+    cx.event_about::<Pod>(pod, Event::normal("TaintManagerEviction", text)).await;
+    match cx.delete::<Pod, _>(&**pod).await {
+        Err(e) if !e.is_conflict() => Err(e),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(tolerations: Value, want: Option<u64>) {
+        let at = |s: i64| Timestamp::from_second(1_000_000 + s).unwrap();
+        let taints: Vec<Taint> = serde_json::from_value(json!([
+            {"key": "node.kubernetes.io/unreachable", "effect": EFFECT, "timeAdded": at(0).to_string()}]))
+        .unwrap();
+        let tolerations: Vec<Toleration> = serde_json::from_value(tolerations).unwrap();
+        assert_eq!(stays(&taints, &tolerations, at(100)).map(|d| d.as_secs()), want);
+    }
+
+    #[test]
+    fn tolerations_buy_time() {
+        let toleration = |seconds: Value| {
+            json!({"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": EFFECT,
+                "tolerationSeconds": seconds})
+        };
+        check(json!([]), Some(0));
+        check(json!([toleration(json!(300))]), Some(200));
+        check(json!([toleration(json!(50))]), Some(0));
+        check(json!([toleration(Value::Null)]), None);
+        check(json!([toleration(Value::Null), toleration(json!(300))]), Some(200));
+    }
+}

@@ -1,0 +1,245 @@
+//! Judges nodes by their leases and conditions, and keeps the taints that follow.
+//!
+//! A node whose kubelet is silent for longer than the grace period becomes `Unknown`. Everything else it says of
+//! itself stands. Taints of others are left alone.
+
+use std::time::Duration;
+
+use homeostat_model::Timestamp;
+use homeostat_sdk::{Context, Event, Key, Next, Operator, Result, Watches};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::Patch;
+use serde_json::{Value, json};
+
+/// A kubelet that was heard of may be silent for this long, and one that never was (the reference's defaults).
+const GRACE: Duration = Duration::from_secs(50);
+const STARTUP_GRACE: Duration = Duration::from_secs(60);
+const LEASES: &str = "kube-node-lease";
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+/// Conditions, the status at which they taint, and the taint.
+const BY_CONDITION: [(&str, &str, &str); 6] = [
+    ("Ready", "False", NOT_READY),
+    ("Ready", "Unknown", UNREACHABLE),
+    ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
+    ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
+    ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
+    ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
+];
+/// Conditions that a silent kubelet can no longer vouch for.
+const VOUCHED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+
+/// The controller.
+pub(crate) struct NodeLifecycle;
+
+impl Operator for NodeLifecycle {
+    type Resource = Node;
+    type Owns = ();
+    type Reads = (Lease,);
+
+    fn name() -> &'static str {
+        "node-lifecycle-controller"
+    }
+
+    async fn reconcile(&self, node: &Node, cx: &Context<Self>) -> Result<Next> {
+        let now = cx.clock().now();
+        // Without a dependency: a renewal in time is no news.
+        let lease = cx.cache::<Lease, _>().get(&Key::namespaced(LEASES, cx.name()));
+        let renewed = lease.and_then(|l| l.spec.as_ref()?.renew_time.clone()).map(|t| t.0);
+        let silent_in = silent_in(node, renewed, now);
+        if silent_in.is_zero() && status_of(node, "Ready") != Some("Unknown") {
+            let patch = json!({"metadata": {"resourceVersion": node.metadata.resource_version},
+                "status": {"conditions": silenced(node, now)}});
+            cx.writer().patch_status::<Node, _>(cx.key(), &Patch::Strategic(patch)).await?;
+            let text = format!("Node {} status is now: NodeNotReady", cx.name());
+            cx.event(Event::normal("NodeNotReady", text)).await;
+            // The change comes back and brings the taints.
+            return Ok(Next::done());
+        }
+        if let Some(taints) = tainted(node, now) {
+            let taints = if taints.is_empty() { Value::Null } else { json!(taints) };
+            let patch = json!({"metadata": {"resourceVersion": node.metadata.resource_version},
+                "spec": {"taints": taints}});
+            cx.patch_resource(&Patch::Merge(patch)).await?;
+        }
+        if silent_in.is_zero() {
+            // Until it speaks, which changes the node.
+            return Ok(Next::done());
+        }
+        Ok(Next::after(silent_in))
+    }
+
+    fn watches(&self, watches: &mut Watches<Self>) {
+        // Heartbeats in the status change nothing here, except after silence.
+        watches.filter(|change| {
+            change.listed
+                || change.differs(|n| {
+                    let all = BY_CONDITION.map(|(kind, _, _)| status_of(n, kind).map(str::to_owned));
+                    (all, n.spec.clone(), n.metadata.deletion_timestamp.clone())
+                })
+        });
+    }
+}
+
+fn condition<'a>(node: &'a Node, kind: &str) -> Option<&'a NodeCondition> {
+    node.status.as_ref()?.conditions.as_ref()?.iter().find(|c| c.type_ == kind)
+}
+
+fn status_of<'a>(node: &'a Node, kind: &str) -> Option<&'a str> {
+    condition(node, kind).map(|c| c.status.as_str())
+}
+
+/// How long until the node counts as silent; zero where it does.
+fn silent_in(node: &Node, renewed: Option<Timestamp>, now: Timestamp) -> Duration {
+    // What this controller wrote itself is no sign of life.
+    let ready = condition(node, "Ready").filter(|c| c.status != "Unknown");
+    let heartbeat =
+        ready.and_then(|c| c.last_heartbeat_time.as_ref().or(c.last_transition_time.as_ref())).map(|t| t.0);
+    let created = node.metadata.creation_timestamp.as_ref().map(|t| t.0);
+    let heard = renewed.max(heartbeat);
+    // A node that was made with a status of old is given the time of a new one.
+    let until = [heard.map(|t| (t, GRACE)), created.map(|t| (t, STARTUP_GRACE))];
+    let left = |(since, grace): (Timestamp, Duration)| {
+        grace.saturating_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default())
+    };
+    until.into_iter().flatten().map(left).max().unwrap_or(STARTUP_GRACE)
+}
+
+/// The conditions of a silent node.
+fn silenced(node: &Node, now: Timestamp) -> Vec<Value> {
+    let now = homeostat_model::clock::seconds(now);
+    let one = |kind: &&str| {
+        let old = condition(node, kind);
+        let since = old.filter(|c| c.status == "Unknown").and_then(|c| c.last_transition_time.clone());
+        let since = since.map_or_else(|| json!(now), |t| json!(t));
+        let (reason, message) = match old {
+            Some(_) => ("NodeStatusUnknown", "Kubelet stopped posting node status."),
+            None => ("NodeStatusNeverUpdated", "Kubelet never posted node status."),
+        };
+        let mut new = json!({"type": kind, "status": "Unknown", "reason": reason, "message": message,
+            "lastTransitionTime": since});
+        let heartbeat =
+            old.and_then(|c| c.last_heartbeat_time.clone()).or(node.metadata.creation_timestamp.clone());
+        new["lastHeartbeatTime"] = json!(heartbeat);
+        new
+    };
+    VOUCHED.iter().map(one).collect()
+}
+
+/// The taints that the node should have, where they differ from those it has.
+fn tainted(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
+    let spec = node.spec.as_ref();
+    let has = spec.and_then(|s| s.taints.clone()).unwrap_or_default();
+    let mut wanted: Vec<(&str, &str)> = Vec::new();
+    for (kind, status, taint) in BY_CONDITION {
+        if status_of(node, kind) == Some(status) {
+            wanted.push((taint, "NoSchedule"));
+            if kind == "Ready" {
+                wanted.push((taint, "NoExecute"));
+            }
+        }
+    }
+    if spec.and_then(|s| s.unschedulable) == Some(true) {
+        wanted.push((UNSCHEDULABLE, "NoSchedule"));
+    }
+    // A node of which nothing is known yet keeps the taint that it was made with.
+    let unknown = condition(node, "Ready").is_none();
+    let ours = |t: &Taint| {
+        let key = t.key.as_str();
+        let known = key == UNSCHEDULABLE || BY_CONDITION.iter().any(|(_, _, taint)| *taint == key);
+        let effect =
+            t.effect == "NoSchedule" || (t.effect == "NoExecute" && (key == NOT_READY || key == UNREACHABLE));
+        known && effect && !(unknown && key == NOT_READY)
+    };
+    let is_wanted = |t: &Taint| wanted.contains(&(t.key.as_str(), t.effect.as_str()));
+    let mut taints: Vec<Taint> = has.iter().filter(|t| !ours(t) || is_wanted(t)).cloned().collect();
+    for (key, effect) in wanted {
+        if !taints.iter().any(|t| t.key == key && t.effect == effect) {
+            let time_added = Timestamp::from_second(now.as_second()).ok().map(Time);
+            taints.push(Taint { key: key.into(), effect: effect.into(), value: None, time_added });
+        }
+    }
+    (taints != has).then_some(taints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_000_000;
+
+    fn at(offset: i64) -> Timestamp {
+        Timestamp::from_second(NOW + offset).unwrap()
+    }
+
+    fn node(ready: Option<&str>, extra: Value) -> Node {
+        let conditions: Vec<Value> = ready
+            .map(|s| json!({"type": "Ready", "status": s, "lastHeartbeatTime": at(-100).to_string()}))
+            .into_iter()
+            .collect();
+        serde_json::from_value(json!({"metadata": {"name": "n", "creationTimestamp": at(-500).to_string()},
+            "spec": extra, "status": {"conditions": conditions}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn silence_is_measured_from_the_last_word() {
+        let check = |ready, renewed: Option<i64>, want: u64| {
+            let got = silent_in(&node(ready, json!({})), renewed.map(at), at(0));
+            assert_eq!(got.as_secs(), want, "{ready:?} {renewed:?}");
+        };
+        check(Some("True"), Some(-10), 40);
+        check(Some("True"), Some(-50), 0);
+        check(Some("True"), None, 0);
+        check(None, None, 0);
+        check(Some("Unknown"), Some(-10), 40);
+        let mut young = node(None, json!({}));
+        young.metadata.creation_timestamp = Some(Time(at(-20)));
+        assert_eq!(silent_in(&young, None, at(0)).as_secs(), 40);
+    }
+
+    #[track_caller]
+    fn check(ready: Option<&str>, spec: Value, want: Option<&[&str]>) {
+        let got = tainted(&node(ready, spec), at(0));
+        let got = got.map(|l| l.iter().map(|t| format!("{}:{}", t.key, t.effect)).collect::<Vec<_>>());
+        assert_eq!(got, want.map(|w| w.iter().map(|t| (*t).to_owned()).collect()), "{ready:?}");
+    }
+
+    #[test]
+    fn conditions_become_taints() {
+        let not_ready = || json!({"taints": [{"key": NOT_READY, "effect": "NoSchedule"}]});
+        check(Some("True"), json!({}), None);
+        check(Some("True"), not_ready(), Some(&[]));
+        check(None, not_ready(), None);
+        check(
+            Some("False"),
+            not_ready(),
+            Some(&["node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/not-ready:NoExecute"]),
+        );
+        check(
+            Some("Unknown"),
+            json!({"taints": [{"key": "mine", "effect": "NoExecute"}]}),
+            Some(&[
+                "mine:NoExecute",
+                "node.kubernetes.io/unreachable:NoSchedule",
+                "node.kubernetes.io/unreachable:NoExecute",
+            ]),
+        );
+        let cordoned = "node.kubernetes.io/unschedulable:NoSchedule";
+        check(Some("True"), json!({"unschedulable": true}), Some(&[cordoned]));
+        check(Some("True"), json!({"taints": [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}]}), Some(&[]));
+    }
+
+    #[test]
+    fn a_silent_node_vouches_for_nothing() {
+        let all = silenced(&node(Some("True"), json!({})), at(0));
+        let told: Vec<_> =
+            all.iter().map(|c| (c["type"].as_str().unwrap(), c["reason"].as_str().unwrap())).collect();
+        assert_eq!(told[0], ("Ready", "NodeStatusUnknown"));
+        assert_eq!(told[3], ("PIDPressure", "NodeStatusNeverUpdated"));
+    }
+}
