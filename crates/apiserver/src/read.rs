@@ -62,6 +62,10 @@ pub(crate) fn decode(bytes: &[u8], epoch: u64, target: &Target) -> Value {
         resource.strategy.default(&storage.gv, &mut v);
     }
     if !target.is_storage() {
+        // Converted by a webhook already, or by hand.
+        if let Some(found) = target.converted.as_ref().and_then(|c| c.get(&v)) {
+            return found;
+        }
         resource.strategy.convert(&mut v, target.gv());
         if !target.built_in() {
             // What the version asked for does not know is not shown; what it would default stays unset.

@@ -14,6 +14,8 @@ use homeostat_resources::openapi::Documents;
 use homeostat_resources::{Origin, Resource, Version};
 use tokio_util::sync::CancellationToken;
 
+use crate::convert::{self, Converted};
+
 /// How long watches live on after their definition has changed.
 const OLD_WATCHES: Duration = Duration::from_secs(120);
 
@@ -32,6 +34,8 @@ pub(crate) struct Target {
     pub(crate) changed: CancellationToken,
     /// The other resource that is a view of the same objects (events).
     pub(crate) sibling: Option<Arc<Resource>>,
+    /// What a webhook has converted for this request, where versions are converted by one.
+    pub(crate) converted: Option<Arc<Converted>>,
 }
 
 impl Target {
@@ -43,7 +47,7 @@ impl Target {
     /// A resource in its storage version.
     pub(crate) fn of(served: Served) -> Self {
         let at = served.resource.storage;
-        Self { resource: served.resource, at, changed: served.changed, sibling: None }
+        Self { resource: served.resource, at, changed: served.changed, sibling: None, converted: None }
     }
 
     /// Group and version asked for.
@@ -124,8 +128,13 @@ impl Table {
         let resource = &served.resource;
         for (at, version) in resource.versions.iter().enumerate().filter(|(_, v)| v.served) {
             let key = path_key(&version.gv.group, &version.gv.version, &resource.id.resource);
-            let target =
-                Target { resource: resource.clone(), at, changed: served.changed.clone(), sibling: None };
+            let target = Target {
+                resource: resource.clone(),
+                at,
+                changed: served.changed.clone(),
+                sibling: None,
+                converted: None,
+            };
             let built_in = target.built_in();
             self.groups.entry(format!("{}/{}", version.gv.group, version.gv.version)).or_insert(built_in);
             self.by_path.entry(key).or_insert(target);
@@ -135,7 +144,11 @@ impl Table {
 
     /// The resource under a path.
     pub(crate) fn target(&self, group: &str, version: &str, plural: &str) -> Option<Target> {
-        self.by_path.get(&path_key(group, version, plural)).cloned()
+        let mut target = self.by_path.get(&path_key(group, version, plural)).cloned()?;
+        if convert::webhook(&target).is_some() {
+            target.converted = Some(Arc::default());
+        }
+        Some(target)
     }
 
     /// A built-in resource in its preferred version.

@@ -13,6 +13,7 @@ use std::sync::{Arc, PoisonError};
 use bytes::Bytes;
 use homeostat_access::User;
 use homeostat_model::gvk::GroupKind;
+use homeostat_model::status::Result;
 use homeostat_model::{Status, Timestamp, clock};
 use homeostat_resources::Cx;
 use homeostat_schema::Schema;
@@ -22,6 +23,7 @@ use homeostat_store::{CommitError, Draft, Event, Expect, Key, Op, Record, Write}
 use serde_json::Value;
 
 use crate::admission::{Operation, Subject};
+use crate::convert;
 use crate::meta::Meta;
 use crate::object::{self, store_name};
 use crate::read;
@@ -64,6 +66,18 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// Has a webhook convert it, if it must, before it is looked at.
+    pub(crate) async fn prefetch(&self, server: &Server, target: &Target) -> Result<()> {
+        match self {
+            Self::Stored(record) => convert::prefetch(server, target, &[record], false).await,
+            Self::Gone(event) => {
+                let last = read::decode(event.bytes(), epoch(event), &target.storage());
+                convert::prefetch_values(server, target, vec![last], false).await
+            }
+            Self::Shown(_) => Ok(()),
+        }
+    }
+
     /// As a value in the target's version.
     pub(crate) fn value(&self, target: &Target) -> Value {
         match self {
@@ -179,9 +193,13 @@ impl<'a> Writing<'a> {
         })
     }
 
-    /// Records who manages which fields.
+    /// Records who manages which fields. Where that would need another version from a webhook, nobody manages them
+    /// any more: so it is in the reference, whose updates cannot convert there.
     pub(crate) fn track(&self, live: &Value, new: &mut Value) {
         self.managing(|cx| managed::update(live, new, cx));
+        if self.target.converted.as_ref().is_some_and(|c| c.withdraw()) {
+            object::unset_meta(new, "managedFields");
+        }
     }
 
     /// What a new object is compared to: nothing, in the form in which the type has it.
@@ -193,14 +211,28 @@ impl<'a> Writing<'a> {
         Subject { operation, name: name.to_owned() }
     }
 
-    /// Writes an object of the target's version in the storage version.
+    /// An object of the target's version in the storage version, if a webhook must convert it; no other does here.
+    pub(crate) async fn to_storage(&self, object: Value) -> Result<(Target, Value)> {
+        if self.target.is_storage() || self.target.converted.is_none() {
+            return Ok((self.target.clone(), object));
+        }
+        let storage = self.target.storage();
+        let mut out = convert::convert(self.server, self.target, vec![object], storage.gv(), false).await?;
+        let mut object = out.pop().unwrap_or_default();
+        storage.version().schema.prune(&mut object);
+        storage.version().schema.default(&mut object);
+        Ok((storage, object))
+    }
+
+    /// Writes an object (of [`Writing::to_storage`], or of the target's version).
     pub(crate) async fn commit(
         &self,
+        target: &Target,
         key: Key,
         expect: Expect,
         object: Value,
     ) -> std::result::Result<Arc<Record<Meta>>, CommitError<Meta>> {
-        let (draft, meta) = draft(self.target, object);
+        let (draft, meta) = draft(target, object);
         let event = self.server.config.store.commit(Write { key, expect, op: Op::Put(draft, meta) }).await?;
         event.now.clone().ok_or(CommitError::Missing)
     }
@@ -239,6 +271,9 @@ impl managed::Versions for Versions<'_> {
 
     fn convert(&self, object: &Value, api_version: &str) -> std::result::Result<Value, String> {
         let version = self.find(api_version).ok_or_else(|| format!("no version {api_version:?}"))?;
+        if let Some(cache) = &self.0.converted {
+            return cache.other(object, api_version);
+        }
         let mut object = object.clone();
         self.0.resource.strategy.convert(&mut object, &version.gv);
         Ok(object)

@@ -17,6 +17,7 @@ use homeostat_schema::managed::{self, ManagerCx, OneVersion, scale};
 use http::header;
 use serde_json::{Value, json};
 
+use crate::convert;
 use crate::negotiate::Accepted;
 use crate::object;
 use crate::options::{WriteKind, WriteOptions};
@@ -52,6 +53,7 @@ pub(crate) async fn serve(
         let key = object::store_name(&call.info.namespace, &name);
         let record = server.config.store.get(&target.resource.collection, &key);
         let record = record.ok_or_else(|| Status::not_found(&target.resource.id, &name))?;
+        convert::prefetch(server, target, &[&record], false).await?;
         return answer(target, &paths, &read::value(&record, target));
     }
     let content = call.header(header::CONTENT_TYPE).map(str::to_owned);
@@ -117,6 +119,7 @@ pub(crate) async fn serve(
     };
     let tries = if patch { 5 } else { usize::MAX };
     let outcome = w.update(&name, tries, &mut attempt).await?;
+    outcome.prefetch(server, target).await?;
     answer(target, &paths, &outcome.value(target))
 }
 

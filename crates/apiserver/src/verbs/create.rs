@@ -27,5 +27,5 @@ pub(crate) async fn create(
     let table = server.registry.table();
     let object = decode::object(&table, target, &bytes, input, options.field_validation, &mut w.warnings)?;
     let outcome = w.create(object, false).await?;
-    answer(server, target, call, accepted, StatusCode::CREATED, &outcome)
+    answer(server, target, call, accepted, StatusCode::CREATED, &outcome).await
 }

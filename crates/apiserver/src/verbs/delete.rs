@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::{answer, body, input, writing};
 use crate::admission::{self, Operation, Subject};
+use crate::convert;
 use crate::decode;
 use crate::meta::Meta;
 use crate::negotiate::Accepted;
@@ -139,6 +140,7 @@ pub(crate) async fn delete(
     }
     let deleted = one(&mut w, &name, &o).await?;
     if deleted.gone && !target.resource.strategy.delete_returns_object() {
+        deleted.outcome.prefetch(server, target).await?;
         let v = deleted.outcome.value(target);
         let id = &target.resource.id;
         let mut details = json!({"name": name, "kind": &*id.resource, "uid": object::uid(&v)});
@@ -154,7 +156,7 @@ pub(crate) async fn delete(
         (false, _) if call.query.get("orphanDependents") == Some("false") => StatusCode::ACCEPTED,
         _ => StatusCode::OK,
     };
-    answer(server, target, call, accepted, code, &deleted.outcome)
+    answer(server, target, call, accepted, code, &deleted.outcome).await
 }
 
 /// Answers a delete of a collection.
@@ -232,6 +234,7 @@ async fn one(w: &mut Writing<'_>, name: &str, o: &DeleteOptions) -> Result<Delet
     let mut validated = false;
     for _ in 0..ATTEMPTS {
         let record = w.live(name).ok_or_else(|| Status::not_found(&id, name))?;
+        convert::prefetch(w.server, w.target, &[&record], false).await?;
         let live = read::value(&record, w.target);
         preconditions(w, &live, name, o)?;
         if !validated {
@@ -367,7 +370,8 @@ async fn mark(
     if w.dry_run {
         return Ok(Some(Outcome::Shown(new)));
     }
-    match w.commit(record.key.clone(), Expect::Revision(record.revision), new).await {
+    let (target, new) = w.to_storage(new).await?;
+    match w.commit(&target, record.key.clone(), Expect::Revision(record.revision), new).await {
         Ok(record) => Ok(Some(Outcome::Stored(record))),
         Err(CommitError::Changed(_) | CommitError::Missing) => Ok(None),
         Err(e) => Err(commit_status(&e)),

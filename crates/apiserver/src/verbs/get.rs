@@ -3,6 +3,7 @@
 use homeostat_model::Status;
 use homeostat_model::status::Result;
 
+use crate::convert;
 use crate::negotiate::{Accepted, View};
 use crate::object::store_name;
 use crate::options::GetOptions;
@@ -22,6 +23,7 @@ pub(crate) async fn get(server: &Server, target: &Target, call: &Call, accepted:
         .store
         .get(&target.resource.collection, &store_name(ns, name))
         .ok_or_else(|| Status::not_found(&target.resource.id, name))?;
+    convert::prefetch(server, target, &[&record], false).await?;
     if accepted.view == View::Object {
         return Ok(Answer::json(read::bytes(&record, target)));
     }

@@ -15,6 +15,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::body::Body;
+use crate::convert;
 use crate::meta::Meta;
 use crate::negotiate::{Accepted, Format, View};
 use crate::object;
@@ -63,6 +64,18 @@ pub(crate) async fn list(
         Ok(page) => page,
         Err(expired) => return Ok(expired),
     };
+    if target.converted.is_some() && !target.is_storage() {
+        // A webhook is asked for the whole page at once.
+        let limit = if page.limit == 0 { usize::MAX } else { page.limit };
+        let records: Vec<_> = page
+            .snapshot
+            .range(&target.resource.collection, &selection.prefix, page.after.as_deref())
+            .filter(|r| selection.matches(r))
+            .take(limit)
+            .map(|r| &**r)
+            .collect();
+        convert::prefetch(server, target, &records, true).await?;
+    }
     let chunks = Chunks {
         listing: match selection.single(target.resource.namespaced) {
             Some(name) if page.after.is_none() => {

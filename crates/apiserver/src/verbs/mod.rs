@@ -59,7 +59,7 @@ pub(crate) fn writing<'a>(
 }
 
 /// The answer with an object, in the view asked for.
-pub(crate) fn answer(
+pub(crate) async fn answer(
     server: &Server,
     target: &Target,
     call: &Call,
@@ -67,6 +67,7 @@ pub(crate) fn answer(
     code: StatusCode,
     outcome: &Outcome,
 ) -> Result<Answer> {
+    outcome.prefetch(server, target).await?;
     if accepted.view == View::Object {
         return Ok(Answer::json(outcome.bytes(target)).with_code(code));
     }

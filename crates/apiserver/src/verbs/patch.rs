@@ -82,7 +82,7 @@ pub(crate) async fn patch(
         };
         (w.update(name, ATTEMPTS, &mut attempt).await?, StatusCode::OK)
     };
-    answer(server, target, call, accepted, code, &outcome)
+    answer(server, target, call, accepted, code, &outcome).await
 }
 
 /// A parsed patch.

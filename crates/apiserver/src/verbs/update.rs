@@ -43,5 +43,5 @@ pub(crate) async fn update(
         };
         w.update(name, usize::MAX, &mut attempt).await?
     };
-    answer(server, target, call, accepted, code, &outcome)
+    answer(server, target, call, accepted, code, &outcome).await
 }

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::body::Body;
+use crate::convert;
 use crate::meta::Meta;
 use crate::negotiate::{Accepted, Format, View};
 use crate::object;
@@ -75,6 +76,11 @@ pub(crate) async fn watch(
     let (listing, start) = if initial {
         read::wait_revision(server, version).await?;
         let snapshot = store.snapshot();
+        if target.converted.is_some() && !target.is_storage() {
+            let all = snapshot.range(&target.resource.collection, &selection.prefix, None);
+            let records: Vec<_> = all.filter(|r| selection.matches(r)).map(|r| &**r).collect();
+            convert::prefetch(server, target, &records, true).await?;
+        }
         let start = snapshot.revision();
         (Some(snapshot.listing(&target.resource.collection, &selection.prefix, None)), start)
     } else if version == 0 {
@@ -137,6 +143,12 @@ fn too_old(asked: Revision, e: &Compacted, format: Format) -> Bytes {
     }
 }
 
+/// The event that tells a client what went wrong.
+fn error_frame(status: &Status, packed: bool) -> Bytes {
+    let status = status.to_value();
+    if packed { protobuf::frame("ERROR", &status) } else { line(&json!({"type": "ERROR", "object": status})) }
+}
+
 fn line(v: &Value) -> Bytes {
     let mut out = Vec::with_capacity(256);
     object::write_json(&mut out, v);
@@ -168,6 +180,33 @@ struct Frames {
 }
 
 impl Frames {
+    /// Has a webhook convert what these events show, where it must.
+    async fn prepare(&self, events: &[Arc<Event<Meta>>]) -> Result<()> {
+        if self.target.converted.is_none() || self.target.is_storage() {
+            return Ok(());
+        }
+        for e in events {
+            let before = e.prev.as_deref().is_some_and(|r| self.selection.matches(r));
+            let after = e.now.as_deref().is_some_and(|r| self.selection.matches(r));
+            let storage = self.target.storage();
+            let value = match (before, after, &e.now, &e.prev) {
+                (_, true, Some(now), _) => read::value(now, &storage),
+                (true, false, Some(_), Some(prev)) => read::value(prev, &storage),
+                (true, false, None, Some(prev)) => read::decode(e.bytes(), prev.meta.epoch, &storage),
+                _ => continue,
+            };
+            convert::prefetch_values(&self.server, &self.target, vec![value], false).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what was converted.
+    fn done(&self) {
+        if let Some(cache) = &self.target.converted {
+            cache.clear();
+        }
+    }
+
     /// The frame of an event; `None` where the watcher does not see it.
     fn event(&mut self, e: &Event<Meta>) -> Option<Bytes> {
         let before = e.prev.as_deref().is_some_and(|r| self.selection.matches(r));
@@ -216,6 +255,7 @@ impl Frames {
     /// A frame of a value, in the watcher's view.
     fn value(&mut self, kind: &str, v: &Value) -> Bytes {
         let object = match self.view {
+            View::Object if !self.packed => return plain_frame(kind, &read::encode(v, &self.target)),
             View::Object => return self.write(kind, v),
             View::Metadata(version) | View::MetadataList(version) => table::partial(v, version),
             View::Table(version) => {
@@ -288,7 +328,15 @@ impl Watcher {
                     }
                 }
                 events = cursor.next() => match events {
-                    Ok(events) => self.pending.extend(events.iter().filter_map(|e| self.frames.event(e))),
+                    Ok(events) => {
+                        if let Err(e) = self.frames.prepare(events).await {
+                            self.ended = true;
+                            self.pending.push_back(error_frame(&e, self.frames.packed));
+                            continue;
+                        }
+                        self.pending.extend(events.iter().filter_map(|e| self.frames.event(e)));
+                        self.frames.done();
+                    }
                     Err(e) => {
                         self.ended = true;
                         let format = if self.frames.packed { Format::Protobuf } else { Format::Json };

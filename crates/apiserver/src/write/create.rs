@@ -81,7 +81,8 @@ impl Writing<'_> {
                 }
                 return Ok(Outcome::Shown(object));
             }
-            match self.commit(self.key(&name), Expect::Absent, object).await {
+            let (target, object) = self.to_storage(object).await?;
+            match self.commit(&target, self.key(&name), Expect::Absent, object).await {
                 Ok(record) => return Ok(Outcome::Stored(record)),
                 Err(CommitError::Exists(_)) => {
                     last = Some(Status::already_exists(&self.target.resource.id, &name))

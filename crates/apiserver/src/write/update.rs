@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::{Outcome, Proposal, Writing, commit_status};
 use crate::admission::{self, Operation};
+use crate::convert;
 use crate::meta::Meta;
 use crate::object::{self, store_name};
 use crate::options::parse_uint;
@@ -41,11 +42,14 @@ impl Writing<'_> {
         let mut warnings = Vec::new();
         for _ in 0..tries.min(ATTEMPTS) {
             let record = self.live(name).ok_or_else(|| Status::not_found(&self.target.resource.id, name))?;
+            convert::prefetch(self.server, self.target, &[&record], false).await?;
             let live = read::value(&record, self.target);
             warnings.clear();
             let before = self.warnings.len();
             let step = match attempt(&live, &mut warnings) {
                 Ok(proposal) => self.change(&record, live, proposal).await,
+                // It may have lacked another version of the object.
+                Err(_) if convert::answer_others(self.server, self.target).await? => Ok(Step::Again),
                 Err(e) => Err(e),
             };
             match step {
@@ -133,7 +137,8 @@ impl Writing<'_> {
         if self.dry_run {
             return Ok(Step::Done(Outcome::Shown(new)));
         }
-        match self.commit(record.key.clone(), Expect::Revision(record.revision), new).await {
+        let (target, new) = self.to_storage(new).await?;
+        match self.commit(&target, record.key.clone(), Expect::Revision(record.revision), new).await {
             Ok(record) => Ok(Step::Done(Outcome::Stored(record))),
             Err(CommitError::Changed(_) | CommitError::Missing) => Ok(Step::Again),
             Err(e) => Err(commit_status(&e)),

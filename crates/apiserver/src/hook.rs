@@ -1,0 +1,162 @@
+//! Calling webhooks: one POST of JSON over TLS of its own, with limits on time and size.
+//!
+//! What is asked and what the answer means is the caller's. It keeps no connections. Invariant: a webhook that is
+//! slow, endless or gone costs its caller the timeout and nobody else anything. Errors are in Go's words.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::object;
+use crate::server::Server;
+
+/// Most bytes of an answer.
+const MOST: usize = 3 * 1024 * 1024;
+
+/// Where a webhook is.
+struct Place {
+    /// As errors show it.
+    url: String,
+    /// Name that its certificate must have.
+    name: String,
+    /// Where to connect to.
+    address: String,
+    path: String,
+}
+
+/// Posts `body` to the webhook of a `clientConfig`; its answer as JSON. The error is what Go's client says.
+pub(crate) async fn call(
+    server: &Server,
+    config: &Value,
+    body: &Value,
+    timeout: Duration,
+) -> Result<Value, String> {
+    let seconds = timeout.as_secs();
+    let place = place(server, config, seconds)?;
+    let url = place.url.clone();
+    let post = |why: String| format!("Post \"{url}\": {why}");
+    let work = exchange(&place, config, object::to_bytes(body));
+    match tokio::time::timeout(timeout, work).await {
+        Err(_) => Err(post("context deadline exceeded".to_owned())),
+        Ok(Err(Failed::Transport(why))) => Err(post(why)),
+        Ok(Err(Failed::Answer(why))) => Err(why),
+        Ok(Ok(bytes)) => homeostat_schema::decode::parse_json(&bytes, 128)
+            .map(|(v, _)| v)
+            .map_err(|e| format!("couldn't get version/kind; json parse error: {e}")),
+    }
+}
+
+enum Failed {
+    Transport(String),
+    Answer(String),
+}
+
+fn place(server: &Server, config: &Value, seconds: u64) -> Result<Place, String> {
+    if let Some(text) = config["url"].as_str() {
+        let uri: http::Uri = text.parse().map_err(|e| format!("parse \"{text}\": {e}"))?;
+        let host = uri.host().unwrap_or_default().to_owned();
+        let port = uri.port_u16().unwrap_or(443);
+        let path = uri.path_and_query().map_or("/", |p| p.as_str());
+        let join = if path.contains('?') { '&' } else { '?' };
+        return Ok(Place {
+            url: format!("{text}{join}timeout={seconds}s"),
+            name: host.trim_matches(['[', ']']).to_owned(),
+            address: format!("{host}:{port}"),
+            path: format!("{path}{join}timeout={seconds}s"),
+        });
+    }
+    let service = &config["service"];
+    let text = |key: &str| service[key].as_str().unwrap_or_default();
+    let (namespace, name) = (text("namespace"), text("name"));
+    let port = service["port"].as_u64().unwrap_or(443);
+    let path = format!("{}?timeout={seconds}s", if text("path").is_empty() { "/" } else { text("path") });
+    let url = format!("https://{name}.{namespace}.svc:{port}{path}");
+    let store = &server.config.store;
+    if store.get("services", &format!("{namespace}/{name}")).is_none() {
+        return Err(format!("Post \"{url}\": service \"{name}\" not found"));
+    }
+    // The server is its own network: it goes where the Service's endpoints say.
+    let endpoints = store.get("endpoints", &format!("{namespace}/{name}"));
+    let endpoints: Value = endpoints.and_then(|r| serde_json::from_slice(&r.bytes).ok()).unwrap_or_default();
+    let found =
+        endpoints["subsets"].as_array().into_iter().flatten().find_map(|s| {
+            Some((s["addresses"][0]["ip"].as_str()?.to_owned(), s["ports"][0]["port"].as_u64()?))
+        });
+    match found {
+        Some((ip, port)) => {
+            Ok(Place { url, name: format!("{name}.{namespace}.svc"), address: format!("{ip}:{port}"), path })
+        }
+        None => Err(format!("Post \"{url}\": no endpoints available for service \"{name}\"")),
+    }
+}
+
+async fn exchange(place: &Place, config: &Value, body: Bytes) -> Result<Bytes, Failed> {
+    let tcp = TcpStream::connect(&place.address).await.map_err(|e| {
+        let why = match e.kind() {
+            io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+            _ => e.to_string(),
+        };
+        Failed::Transport(format!("dial tcp {}: {why}", place.address))
+    })?;
+    let _ = tcp.set_nodelay(true);
+    let name = ServerName::try_from(place.name.clone()).map_err(|e| Failed::Transport(e.to_string()))?;
+    let tls = TlsConnector::from(Arc::new(client(config)))
+        .connect(name, tcp)
+        .await
+        .map_err(|e| Failed::Transport(format!("tls: failed to verify certificate: {e}")))?;
+    send(TokioIo::new(tls), place, body).await
+}
+
+fn client(config: &Value) -> ClientConfig {
+    let bundle = config["caBundle"].as_str().and_then(|b| STANDARD.decode(b).ok()).unwrap_or_default();
+    let mut roots = RootCertStore::empty();
+    for cert in CertificateDer::pem_slice_iter(&bundle).flatten() {
+        // A certificate that cannot be a root leaves the others.
+        let _ = roots.add(cert);
+    }
+    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+}
+
+async fn send<S>(io: TokioIo<S>, place: &Place, body: Bytes) -> Result<Bytes, Failed>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let broken = |e: hyper::Error| {
+        Failed::Transport(if e.is_incomplete_message() { "EOF".to_owned() } else { e.to_string() })
+    };
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.map_err(broken)?;
+    let driver = tokio::spawn(connection);
+    let request = http::Request::post(&place.path)
+        .header("Host", &place.name)
+        .header("Content-Type", "application/json")
+        .header("Accept", "application/json, */*")
+        .header("User-Agent", "kube-apiserver-admission")
+        .body(Full::new(body))
+        .map_err(|e| Failed::Transport(e.to_string()))?;
+    let response = sender.send_request(request).await.map_err(broken)?;
+    let status = response.status();
+    let bytes = Limited::new(response.into_body(), MOST).collect().await;
+    driver.abort();
+    let bytes = bytes.map_err(|e| Failed::Transport(e.to_string()))?.to_bytes();
+    if !status.is_success() {
+        let text = String::from_utf8_lossy(&bytes);
+        return Err(Failed::Answer(match text.trim() {
+            "" => format!("the server could not find the requested resource ({status})"),
+            text => format!("an error on the server (\"{text}\") has prevented the request from succeeding"),
+        }));
+    }
+    Ok(bytes)
+}
