@@ -10,6 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use homeostat_schema::decode::{parse_json, parse_yaml};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, RootCertStore};
@@ -23,6 +24,8 @@ use tokio_rustls::TlsConnector;
 use crate::object;
 use crate::server::Server;
 
+/// Levels of nesting of an answer.
+const DEPTH: usize = 128;
 /// Most bytes of an answer.
 const MOST: usize = 3 * 1024 * 1024;
 
@@ -53,9 +56,29 @@ pub(crate) async fn call(
         Err(_) => Err(post("context deadline exceeded".to_owned())),
         Ok(Err(Failed::Transport(why))) => Err(post(why)),
         Ok(Err(Failed::Answer(why))) => Err(why),
-        Ok(Ok(bytes)) => homeostat_schema::decode::parse_json(&bytes, 128)
-            .map(|(v, _)| v)
-            .map_err(|e| format!("couldn't get version/kind; json parse error: {e}")),
+        Ok(Ok(bytes)) => read(&bytes),
+    }
+}
+
+/// The answer's object: JSON, or YAML, as the reference takes it.
+fn read(bytes: &[u8]) -> Result<Value, String> {
+    let wrong = |why: String| format!("couldn't get version/kind; json parse error: {why}");
+    let parsed = parse_json(bytes, DEPTH).or_else(|e| parse_yaml(bytes, DEPTH).map_err(|_| e));
+    match parsed.map_err(|e| wrong(e.to_string()))?.0 {
+        v @ Value::Object(_) => Ok(v),
+        other => {
+            let what = match other {
+                Value::String(_) => "string",
+                Value::Array(_) => "array",
+                Value::Bool(_) => "bool",
+                Value::Number(_) => "number",
+                _ => "null",
+            };
+            Err(wrong(format!(
+                "json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \
+                 \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+            )))
+        }
     }
 }
 
@@ -113,10 +136,12 @@ async fn exchange(place: &Place, config: &Value, body: Bytes) -> Result<Bytes, F
     })?;
     let _ = tcp.set_nodelay(true);
     let name = ServerName::try_from(place.name.clone()).map_err(|e| Failed::Transport(e.to_string()))?;
-    let tls = TlsConnector::from(Arc::new(client(config)))
-        .connect(name, tcp)
-        .await
-        .map_err(|e| Failed::Transport(format!("tls: failed to verify certificate: {e}")))?;
+    let tls = TlsConnector::from(Arc::new(client(config))).connect(name, tcp).await.map_err(|e| {
+        let unknown = e.to_string().contains("UnknownIssuer");
+        let why =
+            if unknown { "x509: certificate signed by unknown authority".to_owned() } else { e.to_string() };
+        Failed::Transport(format!("tls: failed to verify certificate: {why}"))
+    })?;
     send(TokioIo::new(tls), place, body).await
 }
 
@@ -154,7 +179,11 @@ where
     if !status.is_success() {
         let text = String::from_utf8_lossy(&bytes);
         return Err(Failed::Answer(match text.trim() {
-            "" => format!("the server could not find the requested resource ({status})"),
+            // Only a Status would say more.
+            "" => "an error on the server (\"unknown\") has prevented the request from succeeding".to_owned(),
+            text if text.starts_with('{') => {
+                "an error on the server (\"unknown\") has prevented the request from succeeding".to_owned()
+            }
             text => format!("an error on the server (\"{text}\") has prevented the request from succeeding"),
         }));
     }

@@ -332,34 +332,51 @@ pub struct DeleteOptions {
     pub resource_version: Option<String>,
     /// What becomes of children.
     pub propagation: Option<homeostat_resources::Propagation>,
+    /// The options as the client gave them, for webhooks.
+    pub told: serde_json::Value,
 }
 
 impl DeleteOptions {
     /// From the query.
     pub fn from_query(q: &Query) -> Result<Self> {
         let orphan = q.optional_flag("orphanDependents");
-        Self::build(
+        let mut out = Self::build(
             q.int("gracePeriodSeconds")?,
             q.all("dryRun").map(str::to_owned).collect(),
             None,
             None,
             q.get("propagationPolicy").map(str::to_owned),
             orphan,
-        )
+        )?;
+        let mut told = serde_json::Map::new();
+        let dry: Vec<&str> = q.all("dryRun").collect();
+        if !dry.is_empty() {
+            told.insert("dryRun".into(), dry.into());
+        }
+        if let Some(n) = out.grace_period {
+            told.insert("gracePeriodSeconds".into(), n.into());
+        }
+        if let Some(p) = q.get("propagationPolicy") {
+            told.insert("propagationPolicy".into(), p.into());
+        }
+        out.told = told.into();
+        Ok(out)
     }
 
     /// From a body. Values of other types than the API's are the decoder's affair and ignored here.
     pub fn from_value(v: &serde_json::Value) -> Result<Self> {
         let text = |v: &serde_json::Value| v.as_str().map(str::to_owned);
         let pre = &v["preconditions"];
-        Self::build(
+        let mut out = Self::build(
             v["gracePeriodSeconds"].as_i64(),
             v["dryRun"].as_array().map(|a| a.iter().filter_map(text).collect()).unwrap_or_default(),
             text(&pre["uid"]),
             text(&pre["resourceVersion"]),
             text(&v["propagationPolicy"]),
             v["orphanDependents"].as_bool(),
-        )
+        )?;
+        out.told = v.clone();
+        Ok(out)
     }
 
     fn build(
@@ -395,7 +412,8 @@ impl DeleteOptions {
         };
         let dry_run = check_dry_run(dry_run.iter().map(String::as_str), &mut errors);
         if errors.is_empty() {
-            return Ok(Self { grace_period, dry_run, uid, resource_version, propagation: policy });
+            let told = serde_json::Value::Null;
+            return Ok(Self { grace_period, dry_run, uid, resource_version, propagation: policy, told });
         }
         Err(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &errors))
     }

@@ -21,6 +21,7 @@ use http::{Request, Response, header, request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::Hooks;
 use crate::audit::Event;
 use crate::authority::{self, Authority};
 use crate::body::{Body, BoxError, Incoming};
@@ -52,6 +53,7 @@ pub(crate) struct Server {
     pub(crate) registry: Registry,
     pub(crate) authority: Authority,
     pub(crate) services: Allocator,
+    pub(crate) hooks: Hooks,
     impersonation: Impersonation,
     limits: InFlight,
 }
@@ -114,6 +116,7 @@ impl ApiServer {
             registry,
             authority,
             services: Allocator::default(),
+            hooks: Hooks::default(),
             impersonation: Impersonation::default(),
             limits: InFlight {
                 reading: Arc::new(Semaphore::new(READING)),

@@ -42,6 +42,8 @@ pub(crate) struct Writing<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) manager: String,
     pub(crate) dry_run: bool,
+    /// The request's options, as webhooks are told them; null where there are none.
+    pub(crate) options: Value,
     pub(crate) warnings: Vec<String>,
     /// Where the warnings go in the end, however it ends.
     pub(crate) sink: Option<&'a Warnings>,
@@ -127,6 +129,7 @@ impl<'a> Writing<'a> {
             namespace: self.namespace,
             subresource: self.subresource,
             dry_run: self.dry_run,
+            options: Value::Null,
         }
     }
 

@@ -97,6 +97,7 @@ pub(crate) async fn charge(w: &Writing<'_>, object: &Value, old: Option<&Value>)
             subresource: "status",
             manager: "kube-apiserver".to_owned(),
             dry_run: false,
+            options: Value::Null,
             warnings: Vec::new(),
             sink: None,
         };

@@ -8,6 +8,7 @@ mod limits;
 mod namespace;
 mod pod;
 mod storage;
+mod webhooks;
 
 use homeostat_model::status::Result;
 use serde_json::Value;
@@ -41,10 +42,11 @@ pub(crate) async fn mutate(
     storage::default_class(w, subject, object);
     pod::admit(w, subject, object, old)?;
     limits::defaults(w, subject, object);
-    Ok(())
+    webhooks::mutate(w, subject, object, old).await
 }
 
 pub(crate) use limits::charge;
+pub(crate) use webhooks::Hooks;
 
 /// Writes who asks into objects that say so.
 pub(crate) fn requester(w: &Writing<'_>, object: &mut Value) {
@@ -59,10 +61,11 @@ pub(crate) async fn validate(
     old: Option<&Value>,
 ) -> Result<()> {
     match object {
-        None => namespace::check(w, subject),
+        None => namespace::check(w, subject)?,
         Some(object) => {
             limits::check(w, subject, object)?;
-            access::escalation(w, subject, object, old)
+            access::escalation(w, subject, object, old)?;
         }
     }
+    webhooks::validate(w, subject, object, old).await
 }

@@ -117,7 +117,9 @@ fn writer<'a>(server: &'a Arc<Server>, target: &'a Target, call: &'a Call, o: &D
         field_manager: String::new(),
         force: false,
     };
-    writing(server, target, call, "", &write)
+    let mut w = writing(server, target, call, "", &write);
+    w.options = o.told.clone();
+    w
 }
 
 /// Answers a delete of one object.
@@ -206,6 +208,7 @@ pub(crate) async fn instance(
         subresource: "",
         manager: "kube-apiserver".to_owned(),
         dry_run: false,
+        options: Value::Null,
         warnings: Vec::new(),
         sink: None,
     };

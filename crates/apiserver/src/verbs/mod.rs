@@ -13,6 +13,7 @@ use std::sync::{Arc, PoisonError};
 use bytes::Bytes;
 use homeostat_model::status::Result;
 use http::{StatusCode, header};
+use serde_json::{Map, Value};
 
 use crate::negotiate::{self, Accepted, Input, View};
 use crate::options::WriteOptions;
@@ -53,6 +54,7 @@ pub(crate) fn writing<'a>(
         subresource,
         manager: homeostat_schema::managed::name(&options.field_manager, agent),
         dry_run: options.dry_run,
+        options: told(call),
         warnings: Vec::new(),
         sink: Some(&call.warnings),
     }
@@ -75,4 +77,19 @@ pub(crate) async fn answer(
     let value =
         read::single(&outcome.value(target), target, accepted.view, include, server.config.clock.now())?;
     Ok(Answer::value(value).with_code(code))
+}
+
+/// The options of a create or update, as webhooks are told them.
+fn told(call: &Call) -> Value {
+    let mut out = Map::new();
+    let dry: Vec<&str> = call.query.all("dryRun").collect();
+    if !dry.is_empty() {
+        out.insert("dryRun".into(), dry.into());
+    }
+    for key in ["fieldManager", "fieldValidation"] {
+        if let Some(v) = call.query.get(key) {
+            out.insert(key.into(), v.into());
+        }
+    }
+    if out.is_empty() { Value::Null } else { Value::Object(out) }
 }

@@ -60,6 +60,12 @@ impl Writing<'_> {
                 false => object::name(&object).to_owned(),
             };
             admission::mutate(self, &self.subject(Operation::Create, &name), &mut object, None).await?;
+            if self.custom_status()
+                && let Some(o) = object.as_object_mut()
+            {
+                // A webhook may not set it either.
+                o.remove("status");
+            }
             self.prepare_create(&mut object);
             admission::requester(self, &mut object);
             self.validate_create(&object)?;

@@ -85,6 +85,7 @@ impl Writing<'_> {
         if !applied {
             self.track(&live, &mut new);
         }
+        admission::mutate(self, &self.subject(Operation::Update, &name), &mut new, Some(&live)).await?;
         self.carry_over(&mut new, &live);
         let cx_subresource = self.subresource;
         let strategy = resource.strategy.clone();
@@ -102,7 +103,6 @@ impl Writing<'_> {
             }
         }
         let subject = self.subject(Operation::Update, &name);
-        admission::mutate(self, &self.subject(Operation::Update, &name), &mut new, Some(&live)).await?;
         if strategy.has_generation() && !own {
             let changed = match self.target.built_in() {
                 true => strategy.spec_changed(&new, &live),
