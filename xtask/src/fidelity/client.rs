@@ -14,6 +14,8 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::Value;
 use tokio_rustls::TlsConnector;
 
+use super::spacing;
+
 /// What the recorder leaves as it is in a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
@@ -104,10 +106,11 @@ impl Client {
         body: Option<&Value>,
         headers: &Value,
     ) -> Result<Request<Full<Bytes>>, String> {
-        let data = body.map(|b| match b {
-            Value::String(s) => Bytes::from(s.clone()),
-            other => Bytes::from(other.to_string()),
-        });
+        let data = match body {
+            None => None,
+            Some(Value::String(s)) => Some(Bytes::from(s.clone())),
+            Some(other) => Some(Bytes::from(spacing::text(other)?)),
+        };
         let mut all: Vec<(String, Option<String>)> = vec![
             ("Accept".into(), Some("application/json".into())),
             ("User-Agent".into(), Some("fidelity/1.0".into())),

@@ -9,6 +9,7 @@ mod compare;
 mod hooks;
 mod names;
 mod scenario;
+mod spacing;
 mod watch;
 
 use std::path::{Path, PathBuf};

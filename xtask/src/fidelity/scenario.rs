@@ -190,11 +190,11 @@ impl Run {
         let events = watch.settle(least, patience).await;
         let cleaned: Vec<Value> = events.into_iter().skip(skip).map(|e| self.forget(e, step)).collect();
         let mut out = json!({"events": self.mask(cleaned.into())});
-        if step["close"].as_bool() == Some(true) {
-            watch.close();
-        }
         if step["ended"].as_bool() == Some(true) {
             out["ended"] = watch.ended(patience).await.into();
+        }
+        if step["close"].as_bool() == Some(true) {
+            watch.close();
         }
         self.watches.insert(name.to_owned(), watch);
         Ok(out)
