@@ -6,6 +6,7 @@
 
 mod ast;
 pub mod check;
+mod condition;
 mod convert;
 mod eval;
 mod functions;
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use ast::{Expr, Kind};
 
+pub use condition::condition;
 pub(crate) use walk::evaluate;
 
 /// One rule.

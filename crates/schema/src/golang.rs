@@ -99,8 +99,7 @@ const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 pub(crate) fn time(s: &str, micro: bool) -> Result<(), String> {
     let layout = if micro { MICROS } else { SECONDS };
     let mut rest = s;
-    let parsed = clock(&mut rest, micro)
-        .and(if rest.is_empty() { Ok(()) } else { Err(Stop::Extra(rest)) });
+    let parsed = clock(&mut rest, micro).and(if rest.is_empty() { Ok(()) } else { Err(Stop::Extra(rest)) });
     let q = homeostat_model::field::quote;
     parsed.map_err(|stop| match stop {
         Stop::Expected(at, element) => {

@@ -5,20 +5,20 @@
 
 pub mod cel;
 pub mod compile;
-pub mod fields;
-pub mod managed;
 pub mod decode;
 mod default;
+pub mod fields;
 mod formats;
 mod golang;
+pub mod managed;
 pub mod node;
-mod path;
 pub mod patch;
+mod path;
 pub mod pattern;
-pub mod typed;
 mod prune;
 mod rules;
 mod schema;
+pub mod typed;
 pub mod validate;
 
 pub use compile::{CompileError, Definitions};

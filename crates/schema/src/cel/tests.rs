@@ -1,3 +1,5 @@
+//! Rules as tables: a schema with rules and an object in, the errors out.
+
 use serde_json::{Value, json};
 
 use super::eval::{Eval, Fault, Scope};

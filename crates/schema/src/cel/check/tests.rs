@@ -1,3 +1,5 @@
+//! The checker as tables: a rule and a schema in, its error, type or cost out.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Strategic merges as tables: a document, a patch and a schema in, the result or the error out.
+
 use serde_json::{Value, json};
 
 use crate::compile::Definitions;
