@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use homeostat_cluster::Cluster;
+use homeostat_cluster::{Cluster, ClusterOptions};
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
@@ -23,7 +23,13 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start() -> Self {
-        let cluster = Cluster::start().await.unwrap();
+        Self::with_nodes(1).await
+    }
+
+    /// Without nodes pods stay as they are, until the test says what becomes of them.
+    pub(crate) async fn with_nodes(nodes: u32) -> Self {
+        let options = ClusterOptions { nodes: nodes.try_into().unwrap(), ..ClusterOptions::default() };
+        let cluster = Cluster::with(options).await.unwrap();
         let client = cluster.client();
         let world = Self { cluster, client };
         // Pods are refused until their account is there.

@@ -1,0 +1,110 @@
+//! Services, daemons and budgets over pods that run; and that all of them come to rest.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::core::v1::{Endpoints, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use crate::support::{World, holds};
+
+fn workload(kind: &str, name: &str, extra: Value) -> Value {
+    let mut spec = json!({"selector": {"matchLabels": {"app": name}}, "template": {
+        "metadata": {"labels": {"app": name}}, "spec": {"terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "i", "ports": [{"name": "http", "containerPort": 8080}]}]}}});
+    for (k, v) in extra.as_object().unwrap() {
+        spec[k] = v.clone();
+    }
+    json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+/// Ready addresses in all slices of the Service, and their ports.
+async fn slices(world: &World) -> (usize, Vec<i32>) {
+    let slices = world.list::<EndpointSlice>().await;
+    let ours = || slices.iter().filter(|s| s.metadata.generate_name.as_deref() == Some("web-"));
+    let ready = ours().flat_map(|s| s.endpoints.iter().flatten());
+    let ready = ready.filter(|e| e.conditions.as_ref().and_then(|c| c.ready) == Some(true)).count();
+    (ready, ours().flat_map(|s| s.ports.iter().flatten()).filter_map(|p| p.port).collect())
+}
+
+#[tokio::test]
+async fn a_service_leads_to_ready_pods() {
+    let world = World::start().await;
+    world
+        .create(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": "http"}]}}))
+        .await;
+    world.until("an empty slice", || async { holds(!world.list::<EndpointSlice>().await.is_empty()) }).await;
+    world.create(workload("Deployment", "web", json!({"replicas": 2}))).await;
+    world.until("two addresses", || async { holds(slices(&world).await == (2, vec![8080])) }).await;
+    world
+        .until("two addresses in the older form", || async {
+            let endpoints = world.api::<Endpoints>().get_opt("web").await.unwrap()?;
+            let subsets = endpoints.subsets?;
+            holds(subsets.iter().flat_map(|s| s.addresses.iter().flatten()).count() == 2)
+        })
+        .await;
+    world.merge::<Deployment>("web", json!({"spec": {"replicas": 1}})).await;
+    world.until("one address", || async { holds(slices(&world).await.0 == 1) }).await;
+    world.api::<Service>().delete("web", &DeleteParams::default()).await.unwrap();
+    world
+        .until("both forms are gone", || async {
+            let none = world.api::<Endpoints>().get_opt("web").await.unwrap().is_none();
+            holds(none && slices(&world).await.1.is_empty())
+        })
+        .await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_daemon_runs_on_every_node_and_a_budget_counts_it() {
+    let world = World::with_nodes(3).await;
+    world
+        .create(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}}))
+        .await;
+    world.create(workload("DaemonSet", "web", json!({}))).await;
+    world
+        .until("one on each node", || async {
+            let status = world.api::<DaemonSet>().get("web").await.unwrap().status?;
+            holds(status.desired_number_scheduled == 3 && status.number_available == Some(3))
+        })
+        .await;
+    world
+        .until("the budget knows", || async {
+            let status = world.api::<PodDisruptionBudget>().get("web").await.unwrap().status?;
+            holds(status.disruptions_allowed == Some(2))
+        })
+        .await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn what_has_converged_rests() {
+    let world = World::start().await;
+    world.create(workload("Deployment", "a", json!({"replicas": 3}))).await;
+    world.create(workload("StatefulSet", "b", json!({"replicas": 2, "serviceName": "b"}))).await;
+    world.create(workload("DaemonSet", "c", json!({}))).await;
+    world
+        .create(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
+            "spec": {"selector": {"app": "a"}, "ports": [{"port": 80}]}}))
+        .await;
+    let revision = || async {
+        let pods: Value = world.get("/api/v1/pods?limit=1").await?;
+        pods["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok()
+    };
+    // Nodes write their leases meanwhile; a loop would write hundreds of times.
+    world
+        .until("no more than heartbeats are written", || async {
+            let before = revision().await?;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            holds(revision().await? <= before + 3)
+        })
+        .await;
+    let a = world.api::<Deployment>().get("a").await.unwrap();
+    assert_eq!(a.status.unwrap().available_replicas, Some(3));
+    world.stop().await;
+}
