@@ -104,7 +104,8 @@ impl Status {
 
     /// 404 of an object.
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{resource} {} not found", field::quote(name))).about(resource, name)
+        Self::new(404, "NotFound", format!("{resource} {} not found", field::quote(name)))
+            .about(resource, name)
     }
 
     /// 404 of a path that nobody serves.
@@ -157,7 +158,11 @@ impl Status {
 
     /// 405; the reference's text.
     pub fn method_not_allowed() -> Self {
-        let mut s = Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+        let mut s = Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        );
         s.details = Some(Box::default());
         s
     }

@@ -36,7 +36,7 @@ pub(crate) async fn keep(fleet: Fleet, cx: TaskContext) -> Result<()> {
         let now = cx.clock().now();
         for (machine, node) in &machines {
             renew(node, now, &cx).await?;
-            if beat > 0 && beat % STATUS_EVERY == 0 {
+            if beat > 0 && beat.is_multiple_of(STATUS_EVERY) {
                 report(*machine, since, now, &cx).await?;
             }
         }
@@ -59,10 +59,11 @@ async fn register(machine: Machine, now: Timestamp, cx: &TaskContext) -> Result<
 async fn renew(node: &Node, now: Timestamp, cx: &TaskContext) -> Result<()> {
     let name = node.metadata.name.clone().unwrap_or_default();
     let key = Key::namespaced(NAMESPACE, name.as_str());
-    if cx.writer().get::<Lease>(&key).await?.is_some() {
-        let renewed = json!({"spec": {"renewTime": MicroTime(now)}});
-        cx.writer().patch::<Lease, _>(&key, &Patch::Merge(renewed)).await?;
-        return Ok(());
+    let renewed = json!({"spec": {"renewTime": MicroTime(now)}});
+    match cx.writer().patch::<Lease, _>(&key, &Patch::Merge(renewed)).await {
+        Ok(_) => return Ok(()),
+        Err(e) if e.is_not_found() => {}
+        Err(e) => return Err(e),
     }
     let owner = OwnerReference {
         api_version: "v1".to_owned(),
@@ -91,12 +92,10 @@ async fn renew(node: &Node, now: Timestamp, cx: &TaskContext) -> Result<()> {
 
 /// The heartbeat in the Node's status; a Node that is gone is not made again.
 async fn report(machine: Machine, since: Timestamp, now: Timestamp, cx: &TaskContext) -> Result<()> {
-    let key = Key::cluster(machine.name());
-    if cx.writer().get::<Node>(&key).await?.is_none() {
-        return Ok(());
-    }
     let conditions = machine.status(since, now).conditions;
-    let patch = json!({"status": {"conditions": conditions}});
-    cx.writer().patch_status::<Node, _>(&key, &Patch::Strategic(patch)).await?;
-    Ok(())
+    let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
+    match cx.writer().patch_status::<Node, _>(&Key::cluster(machine.name()), &patch).await {
+        Err(e) if !e.is_not_found() => Err(e),
+        _ => Ok(()),
+    }
 }

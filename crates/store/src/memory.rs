@@ -152,7 +152,15 @@ impl<M: Send + Sync + 'static> Memory<M> {
         state.now.set(revision, &key, now.clone());
         state.history.committed(&state.now);
 
-        let event = Arc::new(Event { revision, key, prev, now, last, frame: OnceLock::new(), packed: OnceLock::new() });
+        let event = Arc::new(Event {
+            revision,
+            key,
+            prev,
+            now,
+            last,
+            frame: OnceLock::new(),
+            packed: OnceLock::new(),
+        });
         let log = self.log(state, &event.key.collection);
         log.push(Arc::clone(&event));
         self.all.push(Arc::clone(&event));
