@@ -125,7 +125,7 @@ fn the_pods_of_one_controller_spread() {
     };
     let small = || json!({"spec": {"containers": [{"name": "c"}]}});
     let first = pod("s-0", on("a", owned(small())));
-    check(&nodes, &[first.clone()], owned(small()), Ok("b"));
+    check(&nodes, std::slice::from_ref(&first), owned(small()), Ok("b"));
     let second = pod("s-1", on("b", owned(small())));
     check(&nodes, &[first, second], owned(small()), Ok("c"));
 }
