@@ -84,6 +84,9 @@ pub(crate) async fn prefetch(
     records: &[&Record<Meta>],
     list: bool,
 ) -> Result<()> {
+    if target.converted.is_none() || target.is_storage() {
+        return Ok(());
+    }
     let stored = records.iter().map(|r| read::stored(r, target)).collect();
     prefetch_values(server, target, stored, list).await
 }
@@ -161,7 +164,7 @@ pub(crate) async fn convert(
     let request = review_request(version, &uid, to, &originals);
     let from = originals[0]["apiVersion"].as_str().unwrap_or_default();
     let kind = if list { target.resource.list_kind.as_str() } else { &target.resource.kind };
-    let response = hook::call(server, &webhook["clientConfig"], &request, TIMEOUT)
+    let response = hook::call(server, &webhook["clientConfig"], object::to_bytes(&request), TIMEOUT)
         .await
         .map_err(|why| failed(format!("conversion webhook for {from}, Kind={kind} failed: {why}")))?;
     let list_kind = list.then_some(target.resource.list_kind.as_str());

@@ -21,7 +21,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::object;
 use crate::server::Server;
 
 /// Levels of nesting of an answer.
@@ -44,14 +43,14 @@ struct Place {
 pub(crate) async fn call(
     server: &Server,
     config: &Value,
-    body: &Value,
+    body: Bytes,
     timeout: Duration,
 ) -> Result<Value, String> {
     let seconds = timeout.as_secs();
     let place = place(server, config, seconds)?;
     let url = place.url.clone();
     let post = |why: String| format!("Post \"{url}\": {why}");
-    let work = exchange(&place, config, object::to_bytes(body));
+    let work = exchange(&place, config, body);
     match tokio::time::timeout(timeout, work).await {
         Err(_) => Err(post("context deadline exceeded".to_owned())),
         Ok(Err(Failed::Transport(why))) => Err(post(why)),

@@ -72,11 +72,11 @@ impl Outcome {
     pub(crate) async fn prefetch(&self, server: &Server, target: &Target) -> Result<()> {
         match self {
             Self::Stored(record) => convert::prefetch(server, target, &[record], false).await,
-            Self::Gone(event) => {
+            Self::Gone(event) if target.converted.is_some() => {
                 let last = read::decode(event.bytes(), epoch(event), &target.storage());
                 convert::prefetch_values(server, target, vec![last], false).await
             }
-            Self::Shown(_) => Ok(()),
+            Self::Gone(_) | Self::Shown(_) => Ok(()),
         }
     }
 

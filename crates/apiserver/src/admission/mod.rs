@@ -46,7 +46,7 @@ pub(crate) async fn mutate(
 }
 
 pub(crate) use limits::charge;
-pub(crate) use webhooks::Hooks;
+pub(crate) use webhooks::{Hooks, any_mutating};
 
 /// Writes who asks into objects that say so.
 pub(crate) fn requester(w: &Writing<'_>, object: &mut Value) {

@@ -2,7 +2,7 @@
 //!
 //! Configurations are read from the store when a write comes and parsed once per revision. Mutating ones are asked one
 //! after another, each seeing what those before it made of the object; then validating ones see the result.
-//! Not done here: `matchConditions` (they are taken to hold) and matching through other versions of a resource.
+//! Not done here: matching through other versions of a resource (`matchPolicy: Equivalent`).
 //! Invariant: webhook and policy configurations themselves are never shown to a webhook.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,18 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use homeostat_model::field::quote;
 use homeostat_model::selector::Labels;
 use homeostat_model::status::{Details, Result};
 use homeostat_model::{GroupVersion, Status};
-use homeostat_schema::patch;
+use homeostat_schema::{cel, patch};
 use serde_json::{Value, json};
 
 use super::{Operation, Subject};
 use crate::decode;
 use crate::hook;
+use crate::object;
 use crate::write::Writing;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -47,6 +49,8 @@ struct Hook {
     version: &'static str,
     dry_run: bool,
     again: bool,
+    /// Expressions that must hold.
+    conditions: Vec<String>,
 }
 
 impl Hook {
@@ -68,6 +72,13 @@ impl Hook {
             version: version.unwrap_or("v1"),
             dry_run: matches!(v["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
             again: v["reinvocationPolicy"] == "IfNeeded",
+            conditions: v["matchConditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|c| c["expression"].as_str())
+                .map(str::to_owned)
+                .collect(),
         }
     }
 
@@ -119,6 +130,35 @@ impl Hook {
     }
 }
 
+/// Whether a webhook's conditions hold; where one can't be told, its failure policy decides.
+fn holds(
+    w: &Writing<'_>,
+    subject: &Subject,
+    h: &Hook,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<bool> {
+    if h.conditions.is_empty() {
+        return Ok(true);
+    }
+    let request = review(w, subject, "", None, None);
+    let (null, mut failed) = (Value::Null, None);
+    let variables =
+        [("object", object.unwrap_or(&null)), ("oldObject", old.unwrap_or(&null)), ("request", &request)];
+    for source in &h.conditions {
+        match cel::condition(source, &variables) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(why) => failed = failed.or(Some(why)),
+        }
+    }
+    match failed {
+        None => Ok(true),
+        Some(_) if h.ignore => Ok(false),
+        Some(why) => Err(Status::forbidden(&w.target.resource.id, &subject.name, &why)),
+    }
+}
+
 /// The webhooks that are configured now.
 fn configured(w: &Writing<'_>, mutating: bool) -> Arc<Vec<Hook>> {
     let (cache, plural) = match mutating {
@@ -160,7 +200,8 @@ pub(super) async fn mutate(
     let hooks = configured(w, true);
     let mut left: Vec<(usize, Value)> = Vec::new();
     for (i, h) in hooks.iter().enumerate() {
-        if h.wants(w, word(subject.operation)) && h.selects(w, Some(object), old) {
+        let chosen = h.wants(w, word(subject.operation)) && h.selects(w, Some(object), old);
+        if chosen && holds(w, subject, h, Some(object), old)? {
             one(w, subject, h, object, old).await?;
             left.push((i, object.clone()));
         }
@@ -214,7 +255,8 @@ pub(super) async fn validate(
             continue;
         }
         for h in configured(w, mutating).iter() {
-            if h.wants(w, word(subject.operation)) && h.selects(w, object, old) {
+            let chosen = h.wants(w, word(subject.operation)) && h.selects(w, object, old);
+            if chosen && holds(w, subject, h, object, old)? {
                 ask(w, subject, h, object, old).await?;
             }
         }
@@ -222,11 +264,10 @@ pub(super) async fn validate(
     Ok(())
 }
 
-/// The question.
+/// The request of the question.
 fn review(
     w: &Writing<'_>,
     subject: &Subject,
-    h: &Hook,
     uid: &str,
     object: Option<&Value>,
     old: Option<&Value>,
@@ -261,9 +302,46 @@ fn review(
             request[key] = value.into();
         }
     }
-    json!({
-        "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{}", h.version), "request": request,
-    })
+    request
+}
+
+/// The question, its keys in the order in which Go writes them.
+fn question(version: &str, request: &Value) -> Bytes {
+    const FIRST: [&str; 10] = [
+        "uid",
+        "kind",
+        "resource",
+        "subResource",
+        "requestKind",
+        "requestResource",
+        "requestSubResource",
+        "name",
+        "namespace",
+        "operation",
+    ];
+    let mut out = Vec::with_capacity(1024);
+    out.extend_from_slice(b"{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/");
+    out.extend_from_slice(version.as_bytes());
+    out.extend_from_slice(b"\",\"request\":{");
+    let rest = ["userInfo", "object", "oldObject", "dryRun", "options"];
+    let mut first = true;
+    for key in FIRST.into_iter().chain(rest) {
+        let Some(value) = request.get(key) else { continue };
+        if !first {
+            out.push(b',');
+        }
+        first = false;
+        object::write_json(&mut out, key);
+        out.push(b':');
+        object::write_json(&mut out, value);
+    }
+    out.extend_from_slice(b"}}");
+    out.into()
+}
+
+/// Whether any mutating webhook is configured.
+pub(crate) fn any_mutating(w: &Writing<'_>) -> bool {
+    !w.server.config.store.snapshot().is_empty("mutatingwebhookconfigurations.admissionregistration.k8s.io")
 }
 
 /// Asks a webhook; its response, or `None` where it could not be had and may be done without.
@@ -279,8 +357,8 @@ async fn ask(
         return Err(Status::bad_request(why));
     }
     let uid = w.server.config.entropy.uid();
-    let question = review(w, subject, h, &uid, object, old);
-    let answer = match hook::call(w.server, &h.config, &question, h.timeout).await {
+    let question = question(h.version, &review(w, subject, &uid, object, old));
+    let answer = match hook::call(w.server, &h.config, question, h.timeout).await {
         Ok(v) => response(&v, &uid, h),
         Err(why) => Err(format!("failed to call webhook: {why}")),
     };

@@ -3,6 +3,7 @@
 use homeostat_model::status::Result;
 use homeostat_model::validation::{self, Meta as MetaRules};
 use homeostat_model::{Status, clock};
+use homeostat_schema::typed;
 use homeostat_store::{CommitError, Expect};
 use serde_json::Value;
 
@@ -39,6 +40,11 @@ impl Writing<'_> {
         if !applied {
             let empty = self.empty();
             self.track(&empty, &mut object);
+            // What does not fit its type has no managers, and a webhook that may mend it sees none.
+            let custom = !self.target.built_in() && admission::any_mutating(self);
+            if custom && typed::check(&object, &self.target.version().schema, true).is_err() {
+                object::unset_meta(&mut object, "managedFields");
+            }
         }
         let wanted_version = object::resource_version(&object).to_owned();
         let generated =
