@@ -16,6 +16,8 @@ mod garbage;
 mod job;
 mod namespace;
 mod node;
+mod pod_gc;
+mod quota;
 mod replicaset;
 mod root_ca;
 mod statefulset;
@@ -40,8 +42,10 @@ pub const NAMES: &[(&str, &str)] = &[
     ("job-controller", "job"),
     ("namespace-controller", "namespace"),
     ("node-lifecycle-controller", "nodelifecycle"),
+    ("pod-garbage-collector-controller", "podgc"),
     ("replicaset-controller", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller"),
+    ("resourcequota-controller", "resourcequota"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("serviceaccount-controller", "serviceaccount"),
     ("statefulset-controller", "statefulset"),
@@ -76,10 +80,12 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "job-controller" => manager.add(job::Jobs::default()),
         "namespace-controller" => manager.add(namespace::Namespaces),
         "node-lifecycle-controller" => manager.add(node::lifecycle::NodeLifecycle),
+        "pod-garbage-collector-controller" => manager.add(pod_gc::PodGc::default()),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
         "replicationcontroller-controller" => {
             manager.add(replicaset::Replicas::<ReplicationController>::default())
         }
+        "resourcequota-controller" => manager.add(quota::Quotas),
         "root-ca-certificate-publisher-controller" => {
             manager.add(root_ca::RootCa { pem: config.root_ca.clone() })
         }

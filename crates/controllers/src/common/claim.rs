@@ -82,13 +82,13 @@ impl<T: Object> Orphans<T> {
 
 /// The objects that the reconciled object controls, after adoption and release. In the order of their keys.
 ///
-/// `belongs` is asked besides the selector.
+/// Objects for which `concerns` is false are left out and left alone, whoever owns them.
 pub(crate) async fn claim<O, T, I>(
     cx: &Context<O>,
     orphans: &Orphans<T>,
     owner: &ObjectMeta,
     selector: &Labels,
-    belongs: impl Fn(&T) -> bool,
+    concerns: impl Fn(&T) -> bool,
 ) -> Result<Vec<Arc<T>>>
 where
     O: Operator,
@@ -101,9 +101,8 @@ where
     all.extend(orphans.of(&cx.cache::<T, _>(), owner.namespace.as_deref().unwrap_or_default()));
     let mut ours = Vec::with_capacity(all.len());
     let mut may_adopt = None;
-    for object in all {
-        let selected = matches(selector, object.meta()) && belongs(&object);
-        match decide(object.meta(), uid, selected, leaving) {
+    for object in all.into_iter().filter(|o| concerns(o)) {
+        match decide(object.meta(), uid, matches(selector, object.meta()), leaving) {
             Claim::Keep => ours.push(object),
             Claim::Ignore => {}
             Claim::Release => release(cx, &*object, uid).await?,

@@ -134,7 +134,7 @@ pub(super) fn split<'a>(
     let is_new = |s: &&ReplicaSet| {
         s.spec.as_ref().and_then(|s| s.template.as_ref()).is_some_and(|t| same_template(t, &spec.template))
     };
-    let new = all.iter().position(|s| is_new(s)).map(|at| all.remove(at));
+    let new = all.iter().position(is_new).map(|at| all.remove(at));
     (new, all)
 }
 

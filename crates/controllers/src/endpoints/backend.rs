@@ -49,8 +49,8 @@ pub(super) fn matter(pod: &Pod) -> impl PartialEq + use<> {
 /// The pod's address of a family.
 fn address(pod: &Pod, v6: bool) -> Option<String> {
     let status = pod.status.as_ref()?;
-    let all = status.pod_ips.iter().flatten().map(|ip| &ip.ip).chain(&status.pod_ip);
-    all.filter(|ip| ip.parse::<IpAddr>().is_ok_and(|a| a.is_ipv6() == v6)).next().cloned()
+    let mut all = status.pod_ips.iter().flatten().map(|ip| &ip.ip).chain(&status.pod_ip);
+    all.find(|ip| ip.parse::<IpAddr>().is_ok_and(|a| a.is_ipv6() == v6)).cloned()
 }
 
 /// What a pod contributes; `None` while it has no address of the family, and when it has ended.

@@ -75,8 +75,7 @@ pub(super) fn plan(state: &State<'_>) -> Plan {
     let uncounted = plan.uncounted();
     let succeeded = plan.status.succeeded.unwrap_or(0) + uncounted.0;
     let failed = plan.status.failed.unwrap_or(0) + uncounted.1;
-    let some = |n: usize| Some(i32::try_from(n).unwrap_or(i32::MAX)).filter(|n| *n > 0);
-    plan.status.active = some(active.len());
+    plan.status.active = i32::try_from(active.len()).ok().filter(|n| *n > 0);
     plan.status.ready = Some(i32::try_from(active.iter().filter(|p| pods::is_ready(p)).count()).unwrap_or(0));
     plan.status.terminating = Some(i32::try_from(terminating).unwrap_or(0));
 

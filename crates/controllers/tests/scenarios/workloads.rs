@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::support::{World, holds};
@@ -165,5 +165,17 @@ async fn a_replica_set_adopts_and_lets_go() {
             )
         })
         .await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_failed_is_replaced_and_stays_owned() {
+    let world = World::with_nodes(0).await;
+    world.create(workload("ReplicaSet", 1)).await;
+    let pod = world.until("a pod", || async { world.list::<Pod>().await.pop() }).await;
+    let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
+    world.api::<Pod>().patch_status(&pod.name_any(), &PatchParams::default(), &failed).await.unwrap();
+    world.until("another one", || async { holds(world.list::<Pod>().await.len() == 2) }).await;
+    assert_eq!(world.api::<Pod>().get(&pod.name_any()).await.unwrap().owner_references().len(), 1);
     world.stop().await;
 }
