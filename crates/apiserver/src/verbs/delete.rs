@@ -332,7 +332,10 @@ async fn step(
                 object::set_meta(&mut new, "generation", generation + 1);
             }
         }
-        object::set_meta(&mut new, "deletionGracePeriodSeconds", 0);
+        // A namespace waits for its content, not for a period.
+        if !strategy.holds_deletion(&new) {
+            object::set_meta(&mut new, "deletionGracePeriodSeconds", 0);
+        }
     }
     let waits = matches!(graceful, Grace::Marked(s) if s > 0);
     if held || waits {

@@ -87,8 +87,8 @@ impl Writing<'_> {
             let _held = services::allocate(self, &mut object, &name)?;
             admission::charge(self, &object, None).await?;
             if self.dry_run {
-                if self.live(&name).is_some() {
-                    last = Some(Status::already_exists(&self.target.resource.id, &name));
+                if let Some(there) = self.live(&name) {
+                    last = Some(self.taken(&name, there.meta.deleting));
                     continue;
                 }
                 return Ok(Outcome::Shown(object));
@@ -96,13 +96,20 @@ impl Writing<'_> {
             let (target, object) = self.to_storage(object).await?;
             match self.commit(&target, self.key(&name), Expect::Absent, object).await {
                 Ok(record) => return Ok(Outcome::Stored(record)),
-                Err(CommitError::Exists(_)) => {
-                    last = Some(Status::already_exists(&self.target.resource.id, &name))
-                }
+                Err(CommitError::Exists(there)) => last = Some(self.taken(&name, there.meta.deleting)),
                 Err(e) => return Err(commit_status(&e)),
             }
         }
         Err(last.unwrap_or_else(|| Status::internal("no name could be generated")))
+    }
+
+    /// 409 of a name that is not free, or not yet.
+    fn taken(&self, name: &str, deleting: bool) -> Status {
+        let mut status = Status::already_exists(&self.target.resource.id, name);
+        if deleting {
+            status.message.insert_str(0, "object is being deleted: ");
+        }
+        status
     }
 
     fn prepare_create(&self, object: &mut Value) {
