@@ -9,6 +9,9 @@ use homeostat_store::Store;
 use crate::audit::Audit;
 use crate::meta::Meta;
 
+/// Plugins that need a controller to undo what they do.
+const NEED_CONTROLLERS: [&str; 2] = ["StorageObjectInUseProtection", "TaintNodesByCondition"];
+
 /// Configuration of an [`crate::ApiServer`].
 #[derive(Clone)]
 pub struct Config {
@@ -26,6 +29,9 @@ pub struct Config {
     pub service_node_ports: (u16, u16),
     /// Names of built-in admission plugins that are off, such as `ServiceAccount`.
     pub disabled_admission_plugins: Vec<String>,
+    /// Names of built-in admission plugins that are off unless named here, because what they add is taken away again
+    /// by a controller: `StorageObjectInUseProtection`, `TaintNodesByCondition`.
+    pub enabled_admission_plugins: Vec<String>,
     /// Address (`host:port`) that `/api` tells clients and the `kubernetes` Service points to.
     pub advertise: String,
     /// What `/version` says.
@@ -45,6 +51,7 @@ impl Config {
             service_cluster_ip_range: ipnet::IpNet::V4(ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16)),
             service_node_ports: (30_000, 32_767),
             disabled_admission_plugins: Vec::new(),
+            enabled_admission_plugins: Vec::new(),
             advertise: "127.0.0.1:6443".to_owned(),
             version: Version::default(),
             audit: None,
@@ -53,7 +60,9 @@ impl Config {
 
     /// Whether a built-in admission plugin is on.
     pub fn admits(&self, plugin: &str) -> bool {
-        !self.disabled_admission_plugins.iter().any(|p| p == plugin)
+        let named = |list: &[String]| list.iter().any(|p| p == plugin);
+        let asked = !NEED_CONTROLLERS.contains(&plugin) || named(&self.enabled_admission_plugins);
+        asked && !named(&self.disabled_admission_plugins)
     }
 }
 

@@ -11,6 +11,7 @@ mod storage;
 mod webhooks;
 
 use homeostat_model::status::Result;
+use homeostat_resources::builtin::admit;
 use serde_json::Value;
 
 use crate::write::Writing;
@@ -40,6 +41,8 @@ pub(crate) async fn mutate(
 ) -> Result<()> {
     namespace::check(w, subject)?;
     storage::default_class(w, subject, object);
+    storage::protect(w, subject, object);
+    taint(w, subject, object);
     pod::admit(w, subject, object, old)?;
     limits::defaults(w, subject, object);
     webhooks::mutate(w, subject, object, old).await
@@ -47,6 +50,15 @@ pub(crate) async fn mutate(
 
 pub(crate) use limits::charge;
 pub(crate) use webhooks::{Hooks, any_mutating};
+
+/// TaintNodesByCondition: a new node takes no pods before its controller has seen it ready.
+fn taint(w: &Writing<'_>, subject: &Subject, object: &mut Value) {
+    let id = &w.target.resource.id;
+    let nodes = id.group.is_empty() && &*id.resource == "nodes" && subject.operation == Operation::Create;
+    if nodes && w.subresource.is_empty() && w.server.config.admits("TaintNodesByCondition") {
+        admit::taint_new_node(object);
+    }
+}
 
 /// Writes who asks into objects that say so.
 pub(crate) fn requester(w: &Writing<'_>, object: &mut Value) {

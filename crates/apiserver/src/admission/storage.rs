@@ -1,4 +1,5 @@
-//! DefaultStorageClass: a claim that names no class gets the default one.
+//! Plugins of storage: a claim that names no class gets the default one (DefaultStorageClass), and claims and volumes
+//! leave only when nobody uses them (StorageObjectInUseProtection).
 
 use homeostat_resources::builtin::admit;
 use serde_json::Value;
@@ -24,5 +25,15 @@ pub(super) fn default_class(w: &Writing<'_>, subject: &Subject, claim: &mut Valu
         snapshot.range(&classes.resource.collection, "", None).map(|r| read::stored(r, &classes)).collect();
     if let Some(name) = admit::default_storage_class(&all) {
         claim["spec"]["storageClassName"] = name.into();
+    }
+}
+
+pub(super) fn protect(w: &Writing<'_>, subject: &Subject, object: &mut Value) {
+    let core = w.target.resource.id.group.is_empty() && w.subresource.is_empty();
+    if core
+        && subject.operation == Operation::Create
+        && w.server.config.admits("StorageObjectInUseProtection")
+    {
+        admit::protect_storage(&w.target.resource.kind, object);
     }
 }
