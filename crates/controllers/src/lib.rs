@@ -21,6 +21,7 @@ mod quota;
 mod replicaset;
 mod root_ca;
 mod statefulset;
+mod storage_protection;
 mod ttl;
 
 use std::collections::BTreeSet;
@@ -42,6 +43,8 @@ pub const NAMES: &[(&str, &str)] = &[
     ("job-controller", "job"),
     ("namespace-controller", "namespace"),
     ("node-lifecycle-controller", "nodelifecycle"),
+    ("persistentvolume-protection-controller", "pv-protection"),
+    ("persistentvolumeclaim-protection-controller", "pvc-protection"),
     ("pod-garbage-collector-controller", "podgc"),
     ("replicaset-controller", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller"),
@@ -80,6 +83,8 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "job-controller" => manager.add(job::Jobs::default()),
         "namespace-controller" => manager.add(namespace::Namespaces),
         "node-lifecycle-controller" => manager.add(node::lifecycle::NodeLifecycle),
+        "persistentvolume-protection-controller" => manager.add(storage_protection::VolumeProtection),
+        "persistentvolumeclaim-protection-controller" => manager.add(storage_protection::ClaimProtection),
         "pod-garbage-collector-controller" => manager.add(pod_gc::PodGc::default()),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
         "replicationcontroller-controller" => {
@@ -95,4 +100,14 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "ttl-after-finished-controller" => manager.add(ttl::TtlAfterFinished),
         _ => manager,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_stand_once() {
+        assert!(NAMES.windows(2).all(|w| w[0].0 < w[1].0));
+    }
 }

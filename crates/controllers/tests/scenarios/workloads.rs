@@ -179,3 +179,27 @@ async fn a_pod_that_failed_is_replaced_and_stays_owned() {
     assert_eq!(world.api::<Pod>().get(&pod.name_any()).await.unwrap().owner_references().len(), 1);
     world.stop().await;
 }
+
+#[tokio::test]
+async fn a_claim_stays_while_a_pod_uses_it() {
+    let world = World::start().await;
+    world
+        .create(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "finalizers": ["kubernetes.io/pvc-protection"]},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}))
+        .await;
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user"}, "spec": template("one")["spec"]});
+    pod["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    // Bound by hand: the scheduler may wait for a volume that nobody provides.
+    pod["spec"]["nodeName"] = "elsewhere".into();
+    world.create(pod).await;
+    let claims = world.api::<PersistentVolumeClaim>();
+    claims.delete("data", &DeleteParams::default()).await.unwrap();
+    assert!(claims.get("data").await.unwrap().metadata.deletion_timestamp.is_some());
+    let gone = DeleteParams::default().grace_period(0);
+    world.api::<Pod>().delete("user", &gone).await.unwrap();
+    world
+        .until("the claim is gone", || async { holds(claims.get_opt("data").await.unwrap().is_none()) })
+        .await;
+    world.stop().await;
+}
