@@ -139,8 +139,8 @@ fn storage(claims: &[Arc<PersistentVolumeClaim>]) -> Quantity {
 /// Whether all scopes of a quota hold for a pod.
 fn in_scope(spec: &ResourceQuotaSpec, pod: &Pod) -> bool {
     let scopes = spec.scopes.iter().flatten().all(|s| is(s, pod));
-    let selector = spec.scope_selector.iter().flat_map(|s| s.match_expressions.iter().flatten());
-    scopes && selector.map(|r| selects(r, pod)).all(|s| s)
+    let mut selector = spec.scope_selector.iter().flat_map(|s| s.match_expressions.iter().flatten());
+    scopes && selector.all(|r| selects(r, pod))
 }
 
 fn is(scope: &str, pod: &Pod) -> bool {
