@@ -30,6 +30,8 @@ use pki::Authority;
 
 /// The user that the cluster's own parts act as.
 const SYSTEM: &str = "system:kube-controller-manager";
+/// Issuer of service account tokens.
+const ISSUER: &str = "https://kubernetes.default.svc";
 /// The group of cluster administrators.
 const MASTERS: &str = "system:masters";
 
@@ -90,8 +92,12 @@ impl Cluster {
         config.entropy = options.entropy.clone();
         config.service_cluster_ip_range = options.service_range;
         config.disabled_admission_plugins = options.disabled_admission.clone();
-        config.authentication =
-            Authentication { token_file: options.tokens.clone(), ..Authentication::default() };
+        config.enabled_admission_plugins = options.enabled_admission();
+        config.authentication = Authentication {
+            token_file: options.tokens.clone(),
+            issuer: Some(ISSUER.to_owned()),
+            ..Authentication::default()
+        };
         if let Some(address) = options.advertise {
             config.advertise = address.to_string();
         }

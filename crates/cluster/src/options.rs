@@ -125,6 +125,18 @@ impl ClusterOptions {
         Ok(())
     }
 
+    /// Plugins that make work for a controller, and so run only where that does.
+    pub(crate) fn enabled_admission(&self) -> Vec<String> {
+        let pairs = [
+            ("StorageObjectInUseProtection", "persistentvolumeclaim-protection-controller"),
+            ("TaintNodesByCondition", "node-lifecycle-controller"),
+        ];
+        let wanted = |plugin: &str, controller: &str| {
+            self.controllers.contains(controller) && !self.disabled_admission.iter().any(|d| d == plugin)
+        };
+        pairs.iter().filter(|(p, c)| wanted(p, c)).map(|(p, _)| (*p).to_owned()).collect()
+    }
+
     /// Takes the reference's `--service-cluster-ip-range`.
     pub fn service_range(&mut self, text: &str) -> Result<(), OptionError> {
         let fail = |why| OptionError::ServiceRange { text: text.to_owned(), why };

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 #[derive(Default)]
 struct State {
     rules: BTreeMap<String, Value>,
-    asked: BTreeMap<String, Vec<Value>>,
+    asked: BTreeMap<String, Vec<(Value, String)>>,
 }
 
 /// The running server.
@@ -73,8 +73,8 @@ impl Hooks {
         state.asked.insert(name.to_owned(), Vec::new());
     }
 
-    /// What a hook was asked since its rule was set.
-    pub(super) fn asked(&self, name: &str) -> Vec<Value> {
+    /// What a hook was asked since its rule was set, each with its text.
+    pub(super) fn asked(&self, name: &str) -> Vec<(Value, String)> {
         self.lock().asked.get(name).cloned().unwrap_or_default()
     }
 }
@@ -88,7 +88,11 @@ async fn serve(
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     let rule = {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.asked.entry(name.clone()).or_default().push(review.clone());
+        state
+            .asked
+            .entry(name.clone())
+            .or_default()
+            .push((review.clone(), String::from_utf8_lossy(&body).into_owned()));
         state.rules.get(&name).cloned().unwrap_or_else(|| json!({"allowed": true}))
     };
     if let Some(seconds) = rule["sleep"].as_f64() {

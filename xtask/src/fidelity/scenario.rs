@@ -135,7 +135,8 @@ impl Run {
             }
             "asked" => {
                 let asked = self.hooks.as_ref().map(|h| h.asked(text("name"))).unwrap_or_default();
-                let cleaned: Vec<Value> = asked.into_iter().map(|r| self.forget(r, step)).collect();
+                let cleaned: Vec<Value> =
+                    asked.into_iter().map(|(r, text)| self.forget(r, &text, step)).collect();
                 Ok(json!({"asked": self.mask(cleaned.into())}))
             }
             "pause" => {
@@ -188,7 +189,8 @@ impl Run {
         let least = step["atLeast"].as_u64().unwrap_or(1) as usize;
         let skip = step["skip"].as_u64().unwrap_or(0) as usize;
         let events = watch.settle(least, patience).await;
-        let cleaned: Vec<Value> = events.into_iter().skip(skip).map(|e| self.forget(e, step)).collect();
+        let cleaned: Vec<Value> =
+            events.into_iter().skip(skip).map(|(e, text)| self.forget(e, &text, step)).collect();
         let mut out = json!({"events": self.mask(cleaned.into())});
         if step["ended"].as_bool() == Some(true) {
             out["ended"] = watch.ended(patience).await.into();
@@ -201,18 +203,20 @@ impl Run {
     }
 
     /// Drops what the step ignores and renames the rest.
-    fn forget(&mut self, mut value: Value, step: &Value) -> Value {
+    fn forget(&mut self, mut value: Value, text: &str, step: &Value) -> Value {
         for path in step["ignore"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             drop(&mut value, path);
         }
-        self.names.clean(value)
+        self.names.clean(value, text)
     }
 
     fn record(&mut self, answer: &Answer, step: &Value) -> Value {
         let mut out = json!({"status": answer.status});
         match answer.json() {
             Some(Value::Null) | None if answer.raw.is_empty() => {}
-            Some(body) if !body.is_null() => out["body"] = self.forget(body, step),
+            Some(body) if !body.is_null() => {
+                out["body"] = self.forget(body, &String::from_utf8_lossy(&answer.raw), step);
+            }
             _ => out["text"] = self.names.text(&String::from_utf8_lossy(&answer.raw)).into(),
         }
         let text = |v: &http::HeaderValue| Value::from(String::from_utf8_lossy(v.as_bytes()).into_owned());

@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_millis(600);
 pub(super) struct Watch {
     /// The answer's status; `Null` where there was none.
     pub(super) status: Value,
-    events: Arc<Mutex<Vec<Value>>>,
+    events: Arc<Mutex<Vec<(Value, String)>>>,
     count: channel::Receiver<usize>,
     ended: channel::Receiver<bool>,
     task: tokio::task::JoinHandle<()>,
@@ -41,7 +41,7 @@ impl Watch {
             let push = |line: &[u8]| {
                 if let Ok(event) = serde_json::from_slice(line) {
                     let mut all = sink.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.push(event);
+                    all.push((event, String::from_utf8_lossy(line).into_owned()));
                     let _ = counted.send(all.len());
                 }
             };
@@ -58,8 +58,9 @@ impl Watch {
         Self { status, events, count, ended, task }
     }
 
-    /// Waits until `least` events came or `patience` is over, then for a quiet moment; returns all so far.
-    pub(super) async fn settle(&mut self, least: usize, patience: Duration) -> Vec<Value> {
+    /// Waits until `least` events came or `patience` is over, then for a quiet moment; returns all so far, each with
+    /// its text.
+    pub(super) async fn settle(&mut self, least: usize, patience: Duration) -> Vec<(Value, String)> {
         let enough = async {
             tokio::select! {
                 biased;
