@@ -11,6 +11,7 @@ mod up;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use complaint::Complaint;
@@ -37,6 +38,10 @@ enum Verb {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
+        Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = help.print();
+            return ExitCode::from(2);
+        }
         Err(e) if e.use_stderr() => return Complaint::usage(&e).report(),
         Err(help) => {
             // Help or the version: not an error. A closed pipe is none of our business.

@@ -56,8 +56,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     options.disabled_admission(&args.disable_admission_plugins)?;
     options.service_range(&args.service_cluster_ip_range)?;
     if let Some(file) = &args.token_auth_file {
-        let csv = std::fs::read_to_string(file)
-            .map_err(|e| Complaint::new(format!("cannot read {}: {e}", file.display())))?;
+        let csv = std::fs::read_to_string(file).map_err(|e| {
+            Complaint::new(format!(
+                "cannot read {}: {e}; name a CSV file of token,user,uid,\"groups\"",
+                file.display()
+            ))
+        })?;
         options.tokens(&csv).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?;
     }
     let listener = listen(SocketAddr::new(args.bind, args.port)).await?;
