@@ -50,8 +50,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     let begin = Instant::now();
     kubeconfig::check(&args.kubeconfig)?;
-    let mut options = ClusterOptions::default();
-    options.nodes = args.nodes;
+    let mut options = ClusterOptions { nodes: args.nodes, ..ClusterOptions::default() };
     options.controllers(&args.controllers)?;
     options.disabled_admission(&args.disable_admission_plugins)?;
     options.service_range(&args.service_cluster_ip_range)?;

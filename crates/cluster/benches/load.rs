@@ -23,6 +23,8 @@ use tokio_rustls::TlsConnector;
 
 const CONNECTIONS: usize = 16;
 const OBJECTS: usize = 5_000;
+/// Objects of the long list.
+const MANY: usize = 100_000;
 const COLLECTION: &str = "/apis/bench.example.com/v1/namespaces/default/things";
 
 /// Rates and 99th percentiles (milliseconds) of the reference.
@@ -99,7 +101,16 @@ async fn load<F>(target: &Arc<Target>, name: &str, request: F)
 where
     F: Fn(usize) -> (&'static str, String, &'static str, Bytes) + Clone + Send + 'static,
 {
-    let next = Arc::new(AtomicUsize::new(0));
+    load_range(target, name, 0..OBJECTS, request).await;
+}
+
+/// The same for the objects of a range.
+async fn load_range<F>(target: &Arc<Target>, name: &str, range: std::ops::Range<usize>, request: F)
+where
+    F: Fn(usize) -> (&'static str, String, &'static str, Bytes) + Clone + Send + 'static,
+{
+    let count = range.len();
+    let next = Arc::new(AtomicUsize::new(range.start));
     let mut senders = Vec::new();
     for _ in 0..CONNECTIONS {
         senders.push(target.connect().await);
@@ -107,12 +118,12 @@ where
     let begin = Instant::now();
     let mut tasks = Vec::new();
     for mut sender in senders {
-        let (next, request) = (next.clone(), request.clone());
+        let (next, request, range) = (next.clone(), request.clone(), range.clone());
         tasks.push(tokio::spawn(async move {
             let mut times = Vec::new();
             loop {
                 let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= OBJECTS {
+                if i >= range.end {
                     return times;
                 }
                 let (method, path, kind, body) = request(i);
@@ -126,7 +137,7 @@ where
     for task in tasks {
         times.extend(task.await.expect("a connection's work"));
     }
-    let rate = OBJECTS as f64 / begin.elapsed().as_secs_f64();
+    let rate = count as f64 / begin.elapsed().as_secs_f64();
     times.sort();
     let p99 = times[times.len() * 99 / 100].as_secs_f64() * 1e3;
     let reference = REFERENCE.iter().find(|(n, ..)| *n == name);
@@ -167,6 +178,55 @@ async fn definition(target: &Target) {
         }
         tokio::task::yield_now().await;
     }
+}
+
+/// The peak of this process's resident memory in MB, counted anew from here.
+fn peak_from_here() -> impl Fn() -> f64 {
+    // Writing 5 resets the high-water mark (proc(5)).
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    || {
+        let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let kb = text
+            .lines()
+            .find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
+        kb.unwrap_or(0.0) / 1024.0
+    }
+}
+
+/// A long list, streamed whole and then in pages; the client keeps nothing of it.
+async fn long_list(target: &Arc<Target>) {
+    let mut sender = target.connect().await;
+    let (before, peak) = (memory(), peak_from_here());
+    let begin = Instant::now();
+    let request =
+        Request::get(COLLECTION).header("Host", "127.0.0.1").body(Full::default()).expect("a request");
+    let mut body = sender.send_request(request).await.expect("an answer").into_body();
+    let mut bytes = 0;
+    while let Some(frame) = body.frame().await {
+        bytes += frame.expect("a frame").data_ref().map_or(0, Bytes::len);
+    }
+    let took = begin.elapsed().as_secs_f64();
+    println!(
+        "long list      {:>9.1} ms for {MANY} objects, {:.0} MB; peak memory {:.1} MB above before",
+        took * 1e3,
+        bytes as f64 / 1e6,
+        (peak() - before).max(0.0)
+    );
+    let begin = Instant::now();
+    let (mut pages, mut token) = (0, String::new());
+    loop {
+        let path = format!("{COLLECTION}?limit=500&continue={token}");
+        let page = send(&mut sender, "GET", &path, "", Bytes::new()).await;
+        pages += 1;
+        let tail = String::from_utf8_lossy(&page);
+        let Some((_, rest)) = tail.rsplit_once("\"continue\":\"") else { break };
+        token = rest.split('"').next().unwrap_or_default().to_owned();
+        if token.is_empty() {
+            break;
+        }
+    }
+    let rate = f64::from(pages) / begin.elapsed().as_secs_f64();
+    println!("pages          {rate:>9.0}/s of 500 objects ({pages} pages)");
 }
 
 /// Watches that each see every one of `events` patches.
@@ -260,6 +320,8 @@ async fn main() {
     );
     fan_out(&target, 100, 300).await;
     load(&target, "delete", move |i| ("DELETE", one(i), json, Bytes::new())).await;
-    println!("memory         {:>9.1} MB after it all", memory());
+    load_range(&target, "create", 0..MANY, move |i| ("POST", COLLECTION.to_owned(), json, object(i))).await;
+    println!("memory         {:>9.1} MB with {MANY} objects and the change log", memory());
+    long_list(&target).await;
     cluster.stop(Duration::from_secs(2)).await;
 }
