@@ -313,7 +313,10 @@ mod tests {
         let status = super::json(&json!({}), &many).unwrap_err().status();
         assert_eq!(
             (status.code, status.message.as_str()),
-            (413, "The allowed maximum operations in a JSON patch is 10000, got 10001")
+            (
+                413,
+                "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+            )
         );
     }
 }
