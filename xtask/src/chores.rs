@@ -73,9 +73,15 @@ fn replay_whole() -> Result<(), String> {
         .filter(|l| !l.is_empty() && !l.starts_with('#'))
         .map(|l| folder.join(format!("{l}.json")))
         .collect();
-    let options = Options { paths, only: String::new(), exact: true, jobs: 8, most: 5 };
+    let mut options = Options { paths, only: String::new(), exact: true, jobs: 4, most: 5 };
     let sum = replay_against_own(&options)?;
-    if sum.whole() { Ok(()) } else { Err("recorded conversations differ".into()) }
+    if sum.whole() {
+        return Ok(());
+    }
+    // Ages and timeouts are recorded too: what fails in company on a busy machine is judged alone.
+    options.paths.retain(|p| sum.failed.contains(&fidelity::stem(p)));
+    options.jobs = 1;
+    if replay_against_own(&options)?.whole() { Ok(()) } else { Err("recorded conversations differ".into()) }
 }
 
 /// `cargo xtask fidelity`.

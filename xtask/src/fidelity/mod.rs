@@ -36,8 +36,10 @@ pub(crate) struct Options {
 }
 
 /// The counts of a whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
+    /// The names of scenarios with a failing step.
+    pub(crate) failed: Vec<String>,
     /// Scenarios replayed, and those without a failing step.
     pub(crate) scenarios: (usize, usize),
     /// Steps performed, and those as recorded.
@@ -71,6 +73,9 @@ pub(crate) async fn replay(client: Client, options: &Options) -> Result<Summary,
     while let Some(outcome) = outcomes.next().await {
         report(&outcome, options.most);
         sum.scenarios.0 += 1;
+        if !outcome.failures.is_empty() {
+            sum.failed.push(outcome.name.clone());
+        }
         sum.scenarios.1 += usize::from(outcome.failures.is_empty());
         sum.steps.0 += outcome.steps;
         sum.steps.1 += outcome.steps - outcome.failures.len();
