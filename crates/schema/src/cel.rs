@@ -1,17 +1,22 @@
-//! Rules in the Common Expression Language: `x-kubernetes-validations`.
+//! The Common Expression Language: rules of schemas (`x-kubernetes-validations`) and expressions of admission.
 //!
-//! A rule is parsed once and evaluated at every place that its schema stands for. Types are judged when a CRD is
-//! registered ([`check`](mod@check)); whatever doesn't fit all the same is an error when it is evaluated. Invariants: a rule that can't be evaluated refuses the
-//! object, and none runs beyond its budget.
+//! A rule is parsed once and evaluated at every place that its schema stands for; an expression of admission is a
+//! [`Program`]. Types are judged at registration ([`check`](mod@check)); whatever doesn't fit all the same is an error
+//! when it is evaluated. Invariants: a rule that can't be evaluated refuses the object, and none runs beyond its budget.
 
 mod ast;
+mod authorizer;
 pub mod check;
 mod condition;
 mod convert;
 mod eval;
 mod functions;
 mod lex;
+mod names;
 mod parse;
+mod patches;
+mod program;
+mod report;
 mod types;
 mod value;
 mod walk;
@@ -21,7 +26,11 @@ use serde_json::Value;
 
 use ast::{Expr, Kind};
 
+pub use authorizer::{Answer, Authorizer, Question, RequestResource};
 pub use condition::condition;
+pub use names::is_identifier;
+pub use patches::PatchError;
+pub use program::{Activation, Failure, Input, Inputs, Program, Variables};
 pub(crate) use walk::evaluate;
 
 /// One rule.
@@ -87,7 +96,7 @@ fn compile(source: &str) -> Result<Expr, String> {
     match undeclared(&expr, &mut bound) {
         None => Ok(expr),
         Some((at, name)) => {
-            Err(parse::error(source, at, &format!("undeclared reference to '{name}' (in container '')")))
+            Err(report::one(source, at, &format!("undeclared reference to '{name}' (in container '')")))
         }
     }
 }
@@ -112,13 +121,15 @@ fn undeclared<'a>(expr: &'a Expr, bound: &mut Vec<&'a str>) -> Option<(usize, St
         Kind::Select { operand, .. } | Kind::Has { operand, .. } => undeclared(operand, bound),
         Kind::Index { operand, index, .. } => each(vec![operand, index]),
         Kind::Call { target, function, args } => {
-            if !functions::NAMES.contains(&&**function) {
+            if !check::is_function(function) || &**function == check::ESCAPE_KEY {
                 return Some((expr.at, function.to_string()));
             }
             each(target.iter().map(|t| &**t).chain(args).collect())
         }
         Kind::List(items) => each(items.iter().map(|(e, _)| e).collect()),
         Kind::Map(entries) => each(entries.iter().flat_map(|(k, v, _)| [k, v]).collect()),
+        // Rules know no messages.
+        Kind::Struct { name, .. } => Some((expr.at, name.to_string())),
         Kind::Not(e) | Kind::Negate(e) => undeclared(e, bound),
         Kind::Binary(_, a, b) => each(vec![a, b]),
         Kind::Cond(a, b, c) => each(vec![a, b, c]),

@@ -2,7 +2,7 @@
 
 use super::value::Val;
 
-/// An expression with the byte at which it begins.
+/// An expression with the byte where errors about it point: its operator, the parenthesis of a call.
 #[derive(Debug)]
 pub(super) struct Expr {
     pub(super) at: usize,
@@ -23,6 +23,11 @@ impl Expr {
         Ok(Self { at, kind, height })
     }
 
+    /// Levels of the tree.
+    pub(super) fn height(&self) -> usize {
+        self.height
+    }
+
     /// This expression and all below it.
     pub(super) fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         visit(self);
@@ -41,6 +46,7 @@ impl Kind {
             Self::Call { target, args, .. } => target.iter().map(|t| &**t).chain(args).collect(),
             Self::List(items) => items.iter().map(|(e, _)| e).collect(),
             Self::Map(entries) => entries.iter().flat_map(|(k, v, _)| [k, v]).collect(),
+            Self::Struct { fields, .. } => fields.iter().map(|f| &f.value).collect(),
             Self::Not(e) | Self::Negate(e) => vec![e],
             Self::Binary(_, a, b) => vec![a, b],
             Self::Cond(a, b, c) => vec![a, b, c],
@@ -82,11 +88,27 @@ pub(super) enum Kind {
     List(Vec<(Expr, bool)>),
     /// Keys and values; those marked are optional (`{?k: v}`).
     Map(Vec<(Expr, Expr, bool)>),
+    /// `Name{field: value}`.
+    Struct {
+        name: Box<str>,
+        fields: Vec<Field>,
+    },
     Not(Box<Expr>),
     Negate(Box<Expr>),
     Binary(Op, Box<Expr>, Box<Expr>),
     Cond(Box<Expr>, Box<Expr>, Box<Expr>),
     Loop(Box<Loop>),
+}
+
+/// A field of a [`Kind::Struct`].
+#[derive(Debug)]
+pub(super) struct Field {
+    /// Where its colon is.
+    pub(super) at: usize,
+    pub(super) name: Box<str>,
+    pub(super) value: Expr,
+    /// `?name: value`.
+    pub(super) optional: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

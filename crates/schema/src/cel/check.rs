@@ -1,9 +1,10 @@
-//! Rules judged when they are registered: types against the schema, and what evaluation may cost at most.
+//! Expressions judged when they are registered: types against what is declared, and what evaluation may cost at most.
 //!
-//! It mirrors cel-go's checker and cost estimator with Kubernetes' libraries as far as CRDs can tell: overloads,
-//! the errors' texts, sizes from the schema's limits. Nothing is evaluated. Invariant: what has no type here is
-//! refused, so that no rule fails for its types at run time only (`dyn` values aside).
+//! It mirrors cel-go's checker and cost estimator with Kubernetes' libraries: overloads, the errors' texts, sizes from
+//! the schema's limits. Nothing is evaluated. Invariant: what has no type here is refused, so that no rule fails for its
+//! types at run time only (`dyn` values aside).
 
+mod admission;
 mod cost;
 mod decl;
 mod infer;
@@ -12,11 +13,15 @@ mod types;
 
 use serde_json::{Map, Value};
 
+pub use admission::{Environment, Uses, Wanted};
 pub use decl::Declared;
 
-use super::parse;
+use super::{parse, report};
 use infer::{Env, Node};
 use types::Type;
+
+pub(super) use infer::{OBJECT, PATCH};
+pub(super) use signatures::ESCAPE_KEY;
 
 /// What became of an expression.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,8 +62,13 @@ pub fn rule(rule: &Map<String, Value>, declared: &Declared) -> Checked {
 
 fn check(source: &str, declared: &Declared, optional_old_self: bool) -> Result<Node, String> {
     let expr = parse::parse(source)?;
-    let env = Env::new(declared, optional_old_self);
-    env.infer(&expr).map_err(|(at, why)| parse::error(source, at, &why))
+    let env = Env::rule(declared, optional_old_self);
+    env.judge(&expr).map_err(|faults| report::display(source, faults))
+}
+
+/// Whether there is a function of this name.
+pub(super) fn is_function(name: &str) -> bool {
+    signatures::overloads(name).is_some()
 }
 
 #[cfg(test)]

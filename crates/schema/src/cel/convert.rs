@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use homeostat_model::Timestamp;
 use serde_json::Value;
 
+use super::names;
 use super::value::{Key, List, ListKind, Val};
 use crate::golang;
 use crate::node::{Kind, ListType, Node};
@@ -48,7 +49,7 @@ pub(super) fn value(node: Option<&Node>, json: &Value) -> Val {
                     (Some(n), None) if n.additional.is_some() => (name.clone(), value(n.additional(), json)),
                     (Some(n), None) if n.open || n.preserve => (name.clone(), value(None, json)),
                     (Some(_), None) => continue,
-                    (Some(_), Some(_)) => (escape(name), value(child, json)),
+                    (Some(_), Some(_)) => (names::escape(name).into_owned(), value(child, json)),
                     (None, _) => (name.clone(), value(None, json)),
                 };
                 out.insert(Key::String(key.into()), value);
@@ -84,43 +85,4 @@ fn text(format: Option<&str>, s: &str) -> Val {
 pub(super) fn timestamp(s: &str) -> Option<Timestamp> {
     golang::time(s, false).ok()?;
     s.replacen(',', ".", 1).parse().ok()
-}
-
-/// Words that are no identifiers; fields of these names are written `__name__`.
-const WORDS: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
-/// A field's name as rules write it.
-pub(super) fn escape(name: &str) -> String {
-    if WORDS.contains(&name) {
-        return format!("__{name}__");
-    }
-    if !name.contains(['.', '-', '/', '$']) && !name.contains("__") {
-        return name.to_owned();
-    }
-    name.replace("__", "__underscores__")
-        .replace('.', "__dot__")
-        .replace('-', "__dash__")
-        .replace('/', "__slash__")
 }

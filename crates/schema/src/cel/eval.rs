@@ -7,9 +7,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Expr, Kind, Loop, Op, Which};
+use super::ast::{Expr, Field, Kind, Loop, Op, Which};
+use super::authorizer::{self, Authorizer};
 use super::functions;
-use super::value::{Key, List, ListKind, Val};
+use super::program::Activation;
+use super::value::{Key, List, ListKind, Struct, Val};
 
 /// Why there is no value.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +37,8 @@ pub(super) fn no_overload<T>() -> Result<T, Fault> {
 pub(super) enum Scope<'a> {
     /// `self`, and `oldSelf` where there is one.
     Root(&'a Val, Option<&'a Val>),
+    /// Those of admission.
+    Admission(&'a Activation<'a>),
     Bound(&'a Scope<'a>, &'a str, &'a Val),
 }
 
@@ -46,6 +50,17 @@ impl Scope<'_> {
             Self::Root(this, _) if name == "self" => Some(this),
             Self::Root(_, old) if name == "oldSelf" => *old,
             Self::Root(..) => None,
+            Self::Admission(activation) => activation.get(name),
+        }
+    }
+
+    /// Where the variables of admission are what a name means.
+    fn admission(&self, name: &str) -> Option<&Activation<'_>> {
+        match self {
+            Self::Bound(_, n, _) if *n == name => None,
+            Self::Bound(outer, ..) => outer.admission(name),
+            Self::Admission(activation) => Some(activation),
+            Self::Root(..) => None,
         }
     }
 }
@@ -54,12 +69,14 @@ impl Scope<'_> {
 pub(super) const TYPES: [&str; 10] =
     ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"];
 
-pub(super) struct Eval {
+pub(super) struct Eval<'a> {
     /// What may still be spent.
     pub(super) budget: u64,
+    /// Who answers `authorizer`, where there is one.
+    pub(super) authorizer: Option<&'a dyn Authorizer>,
 }
 
-impl Eval {
+impl Eval<'_> {
     pub(super) fn charge(&mut self, cost: u64) -> Result<(), Fault> {
         self.budget = self.budget.checked_sub(cost).ok_or(Fault::Budget)?;
         Ok(())
@@ -71,24 +88,36 @@ impl Eval {
             Kind::Literal(value) => Ok(value.clone()),
             Kind::Ident(name) => match scope.get(name) {
                 Some(value) => Ok(value.clone()),
+                None if &**name == "authorizer" && self.authorizer.is_some() => Ok(Val::authorizer()),
                 None => match TYPES.iter().find(|t| **t == &**name) {
                     Some(name) => Ok(Val::Type(name)),
                     None => fault(format!("no such attribute(s): {name}")),
                 },
             },
-            Kind::Select { operand, field, optional } => {
-                let operand = self.eval(operand, scope)?;
-                self.get(&operand, &Val::text(field), *optional)
-            }
-            Kind::Has { operand, field } => match self.eval(operand, scope)? {
-                Val::Map(map) => Ok(Val::Bool(field_of(&map, field).is_some())),
-                Val::Optional(None) => Ok(Val::Bool(false)),
-                Val::Optional(Some(value)) => match &*value {
-                    Val::Map(map) => Ok(Val::Bool(field_of(map, field).is_some())),
-                    _ => no_overload(),
-                },
-                _ => no_overload(),
+            Kind::Select { operand, field, optional } => match self.special(operand, field, scope) {
+                Some(value) if *optional => Ok(Val::some(value?)),
+                Some(value) => value,
+                None => {
+                    let operand = self.eval(operand, scope)?;
+                    self.get(&operand, &Val::text(field), *optional)
+                }
             },
+            Kind::Has { operand, field } => {
+                if self.is_variables(operand, scope) {
+                    return Ok(Val::Bool(true));
+                }
+                let operand = self.eval(operand, scope)?;
+                let inner = match &operand {
+                    Val::Optional(Some(value)) => value,
+                    other => other,
+                };
+                // What has no fields has not this one.
+                Ok(Val::Bool(match inner {
+                    Val::Map(map) => field_of(map, field).is_some(),
+                    Val::Struct(s) => s.fields.contains_key(&**field),
+                    _ => false,
+                }))
+            }
             Kind::Index { operand, index, optional } => {
                 let operand = self.eval(operand, scope)?;
                 let index = self.eval(index, scope)?;
@@ -127,6 +156,7 @@ impl Eval {
                 }
                 Ok(Val::Map(Arc::new(map)))
             }
+            Kind::Struct { name, fields } => self.message(name, fields, scope),
             Kind::Not(operand) => match self.eval(operand, scope)? {
                 Val::Bool(b) => Ok(Val::Bool(!b)),
                 _ => no_overload(),
@@ -154,6 +184,37 @@ impl Eval {
             },
             Kind::Loop(l) => self.repeat(l, scope),
         }
+    }
+
+    /// What is no field but a variable with a dot in its name.
+    fn special(&mut self, operand: &Expr, field: &str, scope: &Scope<'_>) -> Option<Out> {
+        let Kind::Ident(name) = &operand.kind else { return None };
+        match &**name {
+            "variables" => Some(scope.admission(name)?.variable(field)),
+            "authorizer" if field == "requestResource" => {
+                scope.admission(name)?;
+                self.authorizer.map(|a| Ok(authorizer::request_resource(a)))
+            }
+            _ => None,
+        }
+    }
+
+    fn is_variables(&self, operand: &Expr, scope: &Scope<'_>) -> bool {
+        matches!(&operand.kind, Kind::Ident(n) if &**n == "variables" && scope.admission(n).is_some())
+    }
+
+    fn message(&mut self, name: &str, fields: &[Field], scope: &Scope<'_>) -> Out {
+        let mut out = BTreeMap::new();
+        for field in fields {
+            let value = match (self.eval(&field.value, scope)?, field.optional) {
+                (value, false) => value,
+                (Val::Optional(None), true) => continue,
+                (Val::Optional(Some(value)), true) => (*value).clone(),
+                _ => return no_overload(),
+            };
+            out.insert(Arc::from(&*field.name), value);
+        }
+        Ok(Val::Struct(Arc::new(Struct { name: name.into(), fields: out })))
     }
 
     /// `&&` (which `false` decides) and `||` (which `true` decides).
@@ -201,7 +262,13 @@ impl Eval {
                     .and_then(|i| list.items.get(i))
                     .ok_or_else(|| format!("index out of bounds: {}", functions::display(key)))
             }
-            _ => return no_overload(),
+            Val::Struct(s) => match key {
+                Val::String(name) => s.fields.get(&**name),
+                _ => None,
+            }
+            .ok_or_else(|| format!("no such key: {}", functions::display(key))),
+            // As in cel-go, what has no fields just hasn't this one.
+            _ => Err(format!("no such key: {}", functions::display(key))),
         };
         match (found, optional) {
             (Ok(value), true) => Ok(Val::some(value.clone())),
@@ -366,7 +433,7 @@ impl Eval {
 /// A field, by its name as it is or as rules write it.
 fn field_of<'a>(map: &'a BTreeMap<Key, Val>, name: &str) -> Option<&'a Val> {
     let key = Key::String(Arc::from(name));
-    map.get(&key).or_else(|| map.get(&Key::String(Arc::from(super::convert::escape(name).as_str()))))
+    map.get(&key).or_else(|| map.get(&Key::String(Arc::from(&*super::names::escape(name)))))
 }
 
 /// Lists joined; of two sets, the union.

@@ -14,11 +14,19 @@ use super::value::Val;
 pub(super) use convert::display;
 
 /// Calls a function. Each library returns `None` for names and types that it doesn't know.
-pub(super) fn call(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Out {
+pub(super) fn call(eval: &mut Eval<'_>, name: &str, target: Option<&Val>, args: &[Val]) -> Out {
     // Reading the arguments costs their size; what returns more is charged by the next step that reads it.
     let size: u64 = target.into_iter().chain(args).map(|v| if is_text(v) { v.size_cost() } else { 1 }).sum();
     eval.charge(size)?;
-    let libraries = [standard, convert::call, time::call, strings::call, lists::call, kubernetes::call];
+    let libraries = [
+        standard,
+        convert::call,
+        time::call,
+        strings::call,
+        lists::call,
+        kubernetes::call,
+        super::authorizer::call,
+    ];
     for library in libraries {
         if let Some(result) = library(eval, name, target, args) {
             return result;
@@ -31,127 +39,7 @@ fn is_text(value: &Val) -> bool {
     matches!(value, Val::String(_) | Val::Bytes(_))
 }
 
-/// Names of functions that exist, for compilation.
-pub(super) const NAMES: &[&str] = &[
-    "size",
-    "contains",
-    "startsWith",
-    "endsWith",
-    "matches",
-    "dyn",
-    "type",
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bytes",
-    "bool",
-    "timestamp",
-    "duration",
-    "getFullYear",
-    "getMonth",
-    "getDate",
-    "getDayOfMonth",
-    "getDayOfWeek",
-    "getDayOfYear",
-    "getHours",
-    "getMinutes",
-    "getSeconds",
-    "getMilliseconds",
-    "charAt",
-    "indexOf",
-    "lastIndexOf",
-    "join",
-    "lowerAscii",
-    "upperAscii",
-    "replace",
-    "split",
-    "substring",
-    "trim",
-    "strings.quote",
-    "format",
-    "find",
-    "findAll",
-    "isSorted",
-    "sum",
-    "min",
-    "max",
-    "distinct",
-    "flatten",
-    "lists.range",
-    "reverse",
-    "slice",
-    "sort",
-    "first",
-    "last",
-    "sets.contains",
-    "sets.equivalent",
-    "sets.intersects",
-    "optional.of",
-    "optional.none",
-    "optional.ofNonZeroValue",
-    "optional.unwrap",
-    "unwrapOpt",
-    "hasValue",
-    "value",
-    "or",
-    "orValue",
-    "isQuantity",
-    "quantity",
-    "isInteger",
-    "asInteger",
-    "asApproximateFloat",
-    "isGreaterThan",
-    "isLessThan",
-    "compareTo",
-    "add",
-    "sub",
-    "isIP",
-    "ip",
-    "ip.isCanonical",
-    "family",
-    "isUnspecified",
-    "isLoopback",
-    "isLinkLocalMulticast",
-    "isLinkLocalUnicast",
-    "isGlobalUnicast",
-    "isCIDR",
-    "cidr",
-    "containsIP",
-    "containsCIDR",
-    "masked",
-    "prefixLength",
-    "isURL",
-    "url",
-    "getScheme",
-    "getHost",
-    "getHostname",
-    "getPort",
-    "getEscapedPath",
-    "getQuery",
-    "isSemver",
-    "semver",
-    "major",
-    "minor",
-    "patch",
-    "format.named",
-    "validate",
-    "format.dns1123Label",
-    "format.dns1123Subdomain",
-    "format.dns1035Label",
-    "format.qualifiedName",
-    "format.dns1123LabelPrefix",
-    "format.dns1123SubdomainPrefix",
-    "format.dns1035LabelPrefix",
-    "format.labelValue",
-    "format.uri",
-    "format.uuid",
-    "format.byte",
-    "format.date",
-    "format.datetime",
-];
-
-fn standard(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
+fn standard(eval: &mut Eval<'_>, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
     Some(match (name, target, args) {
         ("size", Some(value), []) | ("size", None, [value]) => match value {
             Val::String(s) => Ok(Val::Int(s.chars().count() as i64)),
@@ -170,6 +58,9 @@ fn standard(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> 
         },
         ("dyn", None, [value]) => Ok(value.clone()),
         ("type", None, [value]) => Ok(Val::Type(value.type_name())),
+        ("jsonpatch.escapeKey", None, [Val::String(key)]) => {
+            Ok(Val::text(key.replace('~', "~0").replace('/', "~1")))
+        }
         ("optional.of", None, [value]) => Ok(Val::some(value.clone())),
         ("optional.none", None, []) => Ok(Val::NONE),
         ("optional.ofNonZeroValue", None, [value]) => {
@@ -201,7 +92,7 @@ fn standard(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> 
 }
 
 /// A compiled pattern for a search in `text`. Compiling is dear, and so is a long search.
-fn regex(eval: &mut Eval, pattern: &str, text: &str) -> Result<regex::Regex, Fault> {
+fn regex(eval: &mut Eval<'_>, pattern: &str, text: &str) -> Result<regex::Regex, Fault> {
     let search = (1 + text.len() as u64 / 10) * (1 + pattern.len() as u64 / 4);
     let compile = if crate::pattern::is_cached(pattern) { 0 } else { 1000 + 10 * pattern.len() as u64 };
     eval.charge(search + compile)?;

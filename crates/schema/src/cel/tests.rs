@@ -13,7 +13,7 @@ fn run(source: &str, this: &Value) -> String {
         Err(why) => return why.lines().next().unwrap_or_default().to_owned(),
     };
     let this = convert::value(None, this);
-    match (Eval { budget: 1_000_000 }).eval(&expr, &Scope::Root(&this, None)) {
+    match (Eval { budget: 1_000_000, authorizer: None }).eval(&expr, &Scope::Root(&this, None)) {
         Ok(Val::String(s)) => format!("'{s}'"),
         Ok(value) => functions::display(&value),
         Err(Fault::Error(why)) => format!("error: {why}"),
@@ -80,7 +80,7 @@ fn macros() {
         ("self.l.all(x, self.l.all(y, x + y < 7))", "true"),
         ("self.l.exists(x, x / 0 == 1 || x == 2)", "true"),
         ("optional.of(1).optMap(x, x + 1).value()", "2"),
-        ("self.l.map(1, 2)", "ERROR: <input>:1:12: argument must be a simple name"),
+        ("self.l.map(1, 2)", "ERROR: <input>:1:12: argument is not an identifier"),
     ]);
 }
 
@@ -118,7 +118,7 @@ fn libraries() {
         ("[?self.?a, ?self.?b].size() + {?'k': self.?b}.size()", "1"),
         ("format.dns1123Label().validate('A').hasValue()", "true"),
         ("'x1y22'.findAll('[0-9]+')", "[1, 22]"),
-        ("shout('a')", "ERROR: <input>:1:1: undeclared reference to 'shout' (in container '')"),
+        ("shout('a')", "ERROR: <input>:1:6: undeclared reference to 'shout' (in container '')"),
         ("other > 1", "ERROR: <input>:1:1: undeclared reference to 'other' (in container '')"),
     ]);
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use homeostat_model::Timestamp;
 use homeostat_model::quantity::Quantity;
 
+use super::authorizer::Authz;
 use super::types::{Cidr, Named, Semver, Url};
 
 /// A value.
@@ -34,6 +35,15 @@ pub(super) enum Val {
     Url(Arc<Url>),
     Semver(Arc<Semver>),
     Format(Named),
+    Struct(Arc<Struct>),
+    Authz(Arc<Authz>),
+}
+
+/// What `Name{…}` makes.
+#[derive(Debug)]
+pub(super) struct Struct {
+    pub(super) name: Arc<str>,
+    pub(super) fields: BTreeMap<Arc<str>, Val>,
 }
 
 /// A list, and how its equality goes.
@@ -97,6 +107,15 @@ impl Val {
 
     pub(super) const NONE: Val = Val::Optional(None);
 
+    pub(super) fn authz(value: Authz) -> Self {
+        Self::Authz(Arc::new(value))
+    }
+
+    /// The variable `authorizer`.
+    pub(super) fn authorizer() -> Self {
+        Self::authz(Authz::Authorizer(None))
+    }
+
     /// The type's name, as `type()` and errors have it.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
@@ -119,6 +138,8 @@ impl Val {
             Self::Url(_) => "kubernetes.URL",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Struct(_) => "object",
+            Self::Authz(a) => a.type_name(),
         }
     }
 
@@ -135,6 +156,7 @@ impl Val {
             Self::Duration(n) => *n == 0,
             Self::List(l) => l.items.is_empty(),
             Self::Map(m) => m.is_empty(),
+            Self::Struct(s) => s.fields.is_empty(),
             Self::Optional(o) => o.is_none(),
             Self::Timestamp(t) => *t == Timestamp::UNIX_EPOCH,
             _ => false,
@@ -166,6 +188,12 @@ impl Val {
             (Self::Url(a), Self::Url(b)) => a == b,
             (Self::Semver(a), Self::Semver(b)) => a == b,
             (Self::Format(a), Self::Format(b)) => a == b,
+            (Self::Struct(a), Self::Struct(b)) => {
+                a.name == b.name
+                    && a.fields.len() == b.fields.len()
+                    && a.fields.iter().all(|(k, v)| b.fields.get(k).is_some_and(|w| v.equals(w)))
+            }
+            (Self::Authz(a), Self::Authz(b)) => a == b,
             _ => self.numeric(other) == Some(Ordering::Equal),
         }
     }
@@ -206,6 +234,7 @@ impl Val {
             Self::Bytes(b) => 1 + b.len() as u64 / 10,
             Self::List(l) => 1 + l.items.iter().map(Val::size_cost).sum::<u64>(),
             Self::Map(m) => 1 + m.values().map(|v| 1 + v.size_cost()).sum::<u64>(),
+            Self::Struct(s) => 1 + s.fields.values().map(|v| 1 + v.size_cost()).sum::<u64>(),
             Self::Optional(Some(v)) => v.size_cost(),
             _ => 1,
         }
@@ -239,7 +268,7 @@ impl List {
 pub(super) fn same_keys(keys: &[String], a: &Val, b: &Val) -> bool {
     let (Val::Map(a), Val::Map(b)) = (a, b) else { return false };
     keys.iter().all(|k| {
-        let key = Key::String(Arc::from(super::convert::escape(k).as_str()));
+        let key = Key::String(Arc::from(&*super::names::escape(k)));
         match (a.get(&key), b.get(&key)) {
             (Some(a), Some(b)) => a.equals(b),
             (None, None) => true,

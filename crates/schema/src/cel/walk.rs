@@ -208,7 +208,7 @@ impl Walk<'_> {
 
     fn run(&mut self, program: &super::Expr, scope: &Scope<'_>) -> Result<Val, Fault> {
         let limit = self.budget.min(CALL_BUDGET);
-        let mut eval = Eval { budget: limit };
+        let mut eval = Eval { budget: limit, authorizer: None };
         let result = eval.eval(program, scope);
         let cost = if result == Err(Fault::Budget) { limit } else { limit - eval.budget };
         self.budget -= cost;

@@ -6,6 +6,9 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::types::Type;
+use crate::cel::names;
+use crate::node::{Kind, Node, Special};
+use crate::schema::Schema;
 
 /// Bytes of the largest request; everything in it is at most that long.
 const MAX_REQUEST: u64 = 3 * 1024 * 1024;
@@ -30,9 +33,12 @@ pub(super) enum Shape {
     Simple(Type),
     List(Rc<Decl>),
     Map(Rc<Decl>),
-    /// Fields by the name they have in CEL.
-    Object(BTreeMap<String, Rc<Decl>>),
+    /// Fields by the name they have in CEL, and the name of the type.
+    Object(Rc<str>, BTreeMap<String, Rc<Decl>>),
 }
+
+/// The name of types that have none.
+const UNNAMED: &str = "object";
 
 impl Declared {
     /// The declared type of a structural schema; `resource` for roots and embedded resources. `None` where the
@@ -93,14 +99,14 @@ fn declare(s: &Map<String, Value>, resource: bool, depth: usize) -> Option<Decl>
                 if required.contains(&name.as_str()) && property.get("default").is_none_or(Value::is_null) {
                     min += name.len() as u64 + field.min + 4;
                 }
-                if let Some(name) = escape(name) {
-                    fields.insert(name, Rc::new(field));
+                if names::has_escape(name) {
+                    fields.insert(names::escape(name).into_owned(), Rc::new(field));
                 }
             }
             if resource {
                 add_resource_fields(s, &mut fields, depth);
             }
-            Some(Decl { max: 0, min, shape: Shape::Object(fields) })
+            Some(Decl { max: 0, min, shape: Shape::Object(UNNAMED.into(), fields) })
         }
         "string" => Some(string(s, text("format"), limit("maxLength"))),
         "boolean" => Some(simple(Type::Bool, 0, 4)),
@@ -138,46 +144,11 @@ fn add_resource_fields(s: &Map<String, Value>, fields: &mut BTreeMap<String, Rc<
         let field = given.and_then(|g| declare(g, false, depth + 1)).map(Rc::new);
         metadata.insert(name.to_owned(), field.unwrap_or_else(text));
     }
-    fields.insert("metadata".to_owned(), Rc::new(Decl { max: 0, min: 2, shape: Shape::Object(metadata) }));
+    let shape = Shape::Object(UNNAMED.into(), metadata);
+    fields.insert("metadata".to_owned(), Rc::new(Decl { max: 0, min: 2, shape }));
     for name in ["apiVersion", "kind"] {
         fields.entry(name.to_owned()).or_insert_with(text);
     }
-}
-
-/// The name that a property has in CEL; `None` where it can't have one.
-fn escape(name: &str) -> Option<String> {
-    const KEYWORDS: [&str; 20] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-    ];
-    if KEYWORDS.contains(&name) || name == "while" {
-        return Some(format!("__{name}__"));
-    }
-    let start =
-        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || matches!(c, '.' | '-' | '/'));
-    if !start || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/')) {
-        return None;
-    }
-    let out = name.replace("__", "__underscores__");
-    Some(out.replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__"))
 }
 
 impl Decl {
@@ -187,7 +158,87 @@ impl Decl {
             Shape::Simple(ty) => ty.clone(),
             Shape::List(item) => Type::List(Rc::new(item.ty())),
             Shape::Map(value) => Type::Map(Rc::new(Type::Text), Rc::new(value.ty())),
-            Shape::Object(_) => Type::Object(self.clone()),
+            Shape::Object(..) => Type::Object(self.clone()),
         }
     }
+
+    /// The type's name, of objects.
+    pub(super) fn name(&self) -> &str {
+        match &self.shape {
+            Shape::Object(name, _) => name,
+            _ => UNNAMED,
+        }
+    }
+}
+
+/// An object of these fields.
+pub(super) fn object<'a>(name: &str, fields: impl IntoIterator<Item = (&'a str, Decl)>) -> Decl {
+    let fields = fields.into_iter().map(|(name, decl)| (name.to_owned(), Rc::new(decl))).collect();
+    Decl { max: MAX_REQUEST, min: 2, shape: Shape::Object(name.into(), fields) }
+}
+
+/// A list of these.
+pub(super) fn list(item: Decl) -> Decl {
+    Decl { max: MAX_REQUEST, min: 2, shape: Shape::List(Rc::new(item)) }
+}
+
+/// A map from texts to these.
+pub(super) fn map(value: Decl) -> Decl {
+    Decl { max: MAX_REQUEST, min: 2, shape: Shape::Map(Rc::new(value)) }
+}
+
+/// A value of which only the type is known.
+pub(super) fn plain(ty: Type) -> Decl {
+    simple(ty, MAX_REQUEST, 0)
+}
+
+/// The declared type of whole objects under a schema, with all that is published of it, `name` the root's.
+pub(super) fn published(schema: &Schema, name: &str) -> Option<Decl> {
+    let mut above = Vec::new();
+    publish(schema.root(), name, &mut above)
+}
+
+fn publish<'a>(node: &'a Node, name: &str, above: &mut Vec<&'a Node>) -> Option<Decl> {
+    // What contains itself is an object of no fields there, as the reference resolves it.
+    let again = |n: &&&Node| std::ptr::eq(**n, node) || (n.go.is_some() && n.go == node.go);
+    if above.len() > MAX_DEPTH || above.iter().find(again).is_some() {
+        return Some(object(name, []));
+    }
+    match node.special() {
+        // Its OpenAPI is a choice of types, and no type.
+        Special::Quantity | Special::Json => return None,
+        Special::Time | Special::MicroTime => return Some(plain(Type::Timestamp)),
+        Special::Raw | Special::FieldsV1 => return Some(object(name, [])),
+        Special::Duration | Special::None => {}
+    }
+    above.push(node);
+    let decl = match node.kind() {
+        Kind::Any => None,
+        Kind::IntOrString => Some(plain(Type::Dyn)),
+        Kind::Boolean => Some(plain(Type::Bool)),
+        Kind::Number => Some(plain(Type::Double)),
+        Kind::Integer => Some(plain(Type::Int)),
+        Kind::String => Some(plain(match node.format().unwrap_or_default() {
+            "byte" => Type::Bytes,
+            "duration" => Type::Duration,
+            "date" | "date-time" => Type::Timestamp,
+            "int-or-string" => Type::Dyn,
+            _ => Type::Text,
+        })),
+        Kind::Array => node.items().and_then(|i| publish(i, &format!("{name}.@idx"), above)).map(list),
+        Kind::Object => match node.additional() {
+            Some(value) => publish(value, &format!("{name}.@elem"), above).map(map),
+            None => {
+                let mut fields = BTreeMap::new();
+                for (field, child) in node.properties().filter(|(f, _)| names::has_escape(f)) {
+                    if let Some(decl) = publish(child, &format!("{name}.{field}"), above) {
+                        fields.insert(names::escape(field).into_owned(), Rc::new(decl));
+                    }
+                }
+                Some(Decl { max: MAX_REQUEST, min: 2, shape: Shape::Object(name.into(), fields) })
+            }
+        },
+    };
+    above.pop();
+    decl
 }

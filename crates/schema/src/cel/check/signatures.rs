@@ -1,7 +1,8 @@
 //! Overloads of every function and operator that a rule may use, as text, read once.
 //!
 //! `string.split(string) list(string)`: target, arguments, result; without a target the function stands alone. One
-//! capital letter is a type parameter. The list is that of Kubernetes 1.36's environment for CRDs.
+//! capital letter is a type parameter. The list is that of Kubernetes 1.36's environments: that CRDs have no authorizer
+//! to ask is a matter of variables, not of functions.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -181,7 +182,30 @@ const TABLE: &[(&str, &str)] = &[
     ("format.byte", "() format"),
     ("format.date", "() format"),
     ("format.datetime", "() format"),
+    ("path", "authorizer.(string) pathcheck"),
+    ("group", "authorizer.(string) groupcheck"),
+    ("serviceAccount", "authorizer.(string, string) authorizer"),
+    ("resource", "groupcheck.(string) resourcecheck"),
+    ("subresource", "resourcecheck.(string) resourcecheck"),
+    ("namespace", "resourcecheck.(string) resourcecheck"),
+    ("name", "resourcecheck.(string) resourcecheck"),
+    ("fieldSelector", "resourcecheck.(string) resourcecheck"),
+    ("labelSelector", "resourcecheck.(string) resourcecheck"),
+    ("check", "pathcheck.(string) decision; resourcecheck.(string) decision"),
+    ("errored", "decision.() bool"),
+    ("error", "decision.() string"),
+    ("allowed", "decision.() bool"),
+    ("reason", "decision.() string"),
+    ("jsonpatch.escapeKey", "(string) string"),
 ];
+
+/// Only expressions that make patches have it.
+pub(in crate::cel) const ESCAPE_KEY: &str = "jsonpatch.escapeKey";
+
+/// The type of the variable `authorizer`.
+pub(super) const AUTHORIZER: Type = Type::Library("authorization.Authorizer");
+/// The type of `authorizer.requestResource`.
+pub(super) const RESOURCE_CHECK: Type = Type::Library("authorization.ResourceCheck");
 
 thread_local! {
     /// Read once per thread: types hold pointers that aren't shared between threads.
@@ -275,6 +299,11 @@ impl Reader<'_> {
             "url" => Type::Library("URL"),
             "semver" => Type::Library("Semver"),
             "format" => Type::Library("NamedFormat"),
+            "authorizer" => AUTHORIZER,
+            "pathcheck" => Type::Library("authorization.PathCheck"),
+            "groupcheck" => Type::Library("authorization.GroupCheck"),
+            "resourcecheck" => RESOURCE_CHECK,
+            "decision" => Type::Library("authorization.Decision"),
             _ => Type::Param(name.chars().next().unwrap_or('A')),
         }
     }

@@ -10,6 +10,8 @@ use super::decl::Decl;
 pub(super) enum Type {
     /// Anything: decided when the rule runs.
     Dyn,
+    /// What has been found wrong, so that nothing more is said of it.
+    Error,
     Null,
     Bool,
     Int,
@@ -27,6 +29,8 @@ pub(super) enum Type {
     Optional(Rc<Type>),
     /// A type of Kubernetes' libraries, by its name.
     Library(&'static str),
+    /// What `Name{…}` makes.
+    Struct(Rc<str>),
     /// A type parameter of a signature.
     Param(char),
 }
@@ -35,6 +39,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dyn => f.write_str("dyn"),
+            Self::Error => f.write_str("!error!"),
             Self::Null => f.write_str("null"),
             Self::Bool => f.write_str("bool"),
             Self::Int => f.write_str("int"),
@@ -47,10 +52,28 @@ impl fmt::Display for Type {
             Self::Meta => f.write_str("type"),
             Self::List(item) => write!(f, "list({item})"),
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
-            Self::Object(_) => f.write_str("object"),
+            Self::Object(decl) => f.write_str(decl.name()),
             Self::Optional(inner) => write!(f, "optional_type({inner})"),
             Self::Library(name) => write!(f, "kubernetes.{name}"),
+            Self::Struct(name) => f.write_str(name),
             Self::Param(name) => write!(f, "{name}"),
+        }
+    }
+}
+
+/// A type as results of expressions print it, which is not how errors within expressions do.
+pub(super) struct Declared<'a>(pub(super) &'a Type);
+
+impl fmt::Display for Declared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Type::Null => f.write_str("null_type"),
+            Type::Timestamp => f.write_str("google.protobuf.Timestamp"),
+            Type::Duration => f.write_str("google.protobuf.Duration"),
+            Type::List(item) => write!(f, "list({})", Declared(item)),
+            Type::Map(key, value) => write!(f, "map({}, {})", Declared(key), Declared(value)),
+            Type::Optional(inner) => write!(f, "optional_type({})", Declared(inner)),
+            other => other.fmt(f),
         }
     }
 }
@@ -70,6 +93,7 @@ impl Type {
             (Self::Map(a, b), Self::Map(c, d)) => a.same(c) && b.same(d),
             (Self::Object(a), Self::Object(b)) => Rc::ptr_eq(a, b),
             (Self::Library(a), Self::Library(b)) => a == b,
+            (Self::Struct(a), Self::Struct(b)) => a == b,
             (Self::Param(a), Self::Param(b)) => a == b,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
@@ -84,6 +108,7 @@ impl Type {
                 | Self::Object(_)
                 | Self::Optional(_)
                 | Self::Library(_)
+                | Self::Struct(_)
                 | Self::Timestamp
                 | Self::Duration
         )
@@ -105,7 +130,7 @@ impl Type {
                     None => false,
                 },
             },
-            (Self::Dyn, _) | (_, Self::Dyn) => true,
+            (Self::Dyn | Self::Error, _) | (_, Self::Dyn | Self::Error) => true,
             (wanted, Self::Null) => wanted.takes_null(),
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.accepts(b, bindings),
             (Self::Map(a, b), Self::Map(c, d)) => a.accepts(c, bindings) && b.accepts(d, bindings),
@@ -116,6 +141,7 @@ impl Type {
     /// The type that takes both, where one is the other but for what is `dyn` or null.
     pub(super) fn join(&self, other: &Self) -> Option<Self> {
         match (self, other) {
+            (Self::Error, _) | (_, Self::Error) => Some(Self::Error),
             (Self::Dyn, _) | (_, Self::Dyn) => Some(Self::Dyn),
             (a, Self::Null) if a.takes_null() => Some(a.clone()),
             (Self::Null, b) if b.takes_null() => Some(b.clone()),
@@ -134,6 +160,27 @@ impl Type {
             Self::Optional(inner) => Self::Optional(Rc::new(inner.bound(bindings))),
             Self::Map(k, v) => Self::Map(Rc::new(k.bound(bindings)), Rc::new(v.bound(bindings))),
             other => other.clone(),
+        }
+    }
+
+    /// Whether nothing is known of values.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Error)
+    }
+
+    /// As the declaration of a variable keeps it: other types than CEL's own are forgotten.
+    pub(super) fn kept(&self) -> Self {
+        match self {
+            Self::List(item) => Self::list(item.kept()),
+            Self::Map(key, value) => Self::Map(Rc::new(key.kept()), Rc::new(value.kept())),
+            Self::Meta
+            | Self::Object(_)
+            | Self::Optional(_)
+            | Self::Library(_)
+            | Self::Struct(_)
+            | Self::Param(_)
+            | Self::Error => Self::Dyn,
+            plain => plain.clone(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::cel::eval::{Eval, Fault, Out, fault};
 use crate::cel::value::Val;
 use crate::golang;
 
-pub(super) fn call(_: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
+pub(super) fn call(_: &mut Eval<'_>, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
     let (None, [value]) = (target, args) else { return None };
     let cannot = || fault(format!("type conversion error from '{}' to '{name}'", value.type_name()));
     let overflow = |what: &str| Err(Fault::Error(format!("{what} overflow")));
@@ -141,5 +141,10 @@ pub(in crate::cel) fn display(value: &Val) -> String {
             o.as_ref().map_or("optional.none()".into(), |v| format!("optional({})", display(v)))
         }
         Val::Format(_) => "format".into(),
+        Val::Struct(s) => {
+            let fields: Vec<String> = s.fields.iter().map(|(k, v)| format!("{k}: {}", display(v))).collect();
+            format!("{}{{{}}}", s.name, fields.join(", "))
+        }
+        Val::Authz(a) => a.type_name().to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use super::strings::shown;
 use crate::cel::eval::{Eval, Out, fault};
 use crate::cel::value::Val;
 
-pub(super) fn format(eval: &mut Eval, pattern: &str, args: &[Val]) -> Out {
+pub(super) fn format(eval: &mut Eval<'_>, pattern: &str, args: &[Val]) -> Out {
     let mut out = String::new();
     let mut rest = pattern;
     let mut next = args.iter();

@@ -11,7 +11,7 @@ use crate::cel::eval::{Eval, Out, fault, no_overload};
 use crate::cel::types::{Cidr, Named, Semver, Url, ip_address};
 use crate::cel::value::{Key, Val};
 
-pub(super) fn call(_: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
+pub(super) fn call(_: &mut Eval<'_>, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
     match target {
         None => global(name, args),
         Some(Val::Quantity(q, whole)) => quantity(name, q, *whole, args),

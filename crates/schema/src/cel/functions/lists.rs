@@ -9,7 +9,7 @@ use crate::cel::value::Val;
 /// Numbers that `lists.range` may make.
 const MAX_RANGE: i64 = 1_000_000;
 
-pub(super) fn call(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
+pub(super) fn call(eval: &mut Eval<'_>, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
     if let ("sets.contains" | "sets.intersects" | "sets.equivalent", None, [Val::List(a), Val::List(b)]) =
         (name, target, args)
     {
@@ -116,7 +116,7 @@ fn extreme(items: &[Val], wanted: Ordering, name: &str) -> Out {
     Ok(best.clone())
 }
 
-fn distinct(eval: &mut Eval, items: &[Val]) -> Out {
+fn distinct(eval: &mut Eval<'_>, items: &[Val]) -> Out {
     let mut out: Vec<Val> = Vec::new();
     for value in items {
         eval.charge(out.len() as u64)?;
@@ -127,7 +127,7 @@ fn distinct(eval: &mut Eval, items: &[Val]) -> Out {
     Ok(Val::list(out))
 }
 
-fn flatten(eval: &mut Eval, items: &[Val], depth: i64) -> Out {
+fn flatten(eval: &mut Eval<'_>, items: &[Val], depth: i64) -> Out {
     let mut out = items.to_vec();
     for _ in 0..depth {
         if !out.iter().any(|v| matches!(v, Val::List(_))) {

@@ -4,7 +4,7 @@ use super::{convert, format, regex};
 use crate::cel::eval::{Eval, Out, fault};
 use crate::cel::value::Val;
 
-pub(super) fn call(eval: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
+pub(super) fn call(eval: &mut Eval<'_>, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
     if let ("strings.quote", None, [Val::String(s)]) = (name, target, args) {
         return Some(Ok(Val::text(homeostat_model::field::quote(s))));
     }
@@ -106,13 +106,13 @@ fn substring(s: &str, from: i64, to: Option<i64>) -> Out {
     Ok(Val::text(s.chars().skip(from as usize).take((to - from) as usize).collect::<String>()))
 }
 
-fn replace(eval: &mut Eval, s: &str, from: &str, to: &str, n: i64) -> Out {
+fn replace(eval: &mut Eval<'_>, s: &str, from: &str, to: &str, n: i64) -> Out {
     let text = if n < 0 { s.replace(from, to) } else { s.replacen(from, to, n as usize) };
     eval.charge(text.len() as u64 / 10)?;
     Ok(Val::text(text))
 }
 
-fn split(eval: &mut Eval, s: &str, separator: &str, n: i64) -> Out {
+fn split(eval: &mut Eval<'_>, s: &str, separator: &str, n: i64) -> Out {
     let all = |parts: Vec<&str>| Val::list(parts.into_iter().map(Val::text).collect());
     eval.charge(s.len() as u64)?;
     let chars: Vec<&str> = s.split("").filter(|p| !p.is_empty()).collect();
@@ -129,7 +129,7 @@ fn split(eval: &mut Eval, s: &str, separator: &str, n: i64) -> Out {
     })
 }
 
-fn find_all(eval: &mut Eval, s: &str, pattern: &str, n: i64) -> Out {
+fn find_all(eval: &mut Eval<'_>, s: &str, pattern: &str, n: i64) -> Out {
     let regex = regex(eval, pattern, s)?;
     let most = usize::try_from(n).unwrap_or(usize::MAX);
     let found: Vec<Val> = regex.find_iter(s).take(most).map(|m| Val::text(m.as_str())).collect();

@@ -6,7 +6,7 @@ use jiff::tz::{Offset, TimeZone};
 use crate::cel::eval::{Eval, Out, fault};
 use crate::cel::value::Val;
 
-pub(super) fn call(_: &mut Eval, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
+pub(super) fn call(_: &mut Eval<'_>, name: &str, target: Option<&Val>, args: &[Val]) -> Option<Out> {
     let int = |n: i64| Some(Ok(Val::Int(n)));
     match (target?, args) {
         (Val::Duration(n), []) => match name {
