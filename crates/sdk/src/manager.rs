@@ -1,8 +1,9 @@
 //! Runs operators and tasks side by side, on shared caches, until told to stop.
 //!
 //! A manager holds no state about objects. It starts everything, says when all of it is ready, and ends in order:
-//! operators first, with time to finish what they do, then the watches.
+//! operators first, with time to finish what they do, then leases and webhooks, then the watches.
 
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,21 +14,29 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use homeostat_model::{Clock, Entropy};
 use kube::Client;
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cache::{Cache, Caches, Selection};
-use crate::error::Result;
+use crate::election::{Candidate, Fence, Gate, Keeper, LeaderElection, Member, Sharding};
+use crate::error::{Error, Result};
 use crate::event::Recorder;
-use crate::metrics::Snapshot;
+use crate::guard::guarded;
+use crate::key::Key;
+use crate::metrics::{Common, Exposed, Snapshot};
 use crate::object::Watched;
 use crate::operator::Operator;
 use crate::runner::{Runner, Status};
+use crate::webhook::{self, Webhook, WebhookOptions, Webhooks};
 use crate::write::Writer;
+use crate::{probes, process};
 
 /// How long running reconciles may take to finish after a stop (controller-runtime's default).
 const GRACE: Duration = Duration::from_secs(30);
+/// How long leases and webhooks may take to be given up after that.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// Delays of a task that failed.
 const TASK_BACKOFF: crate::queue::Backoff = crate::queue::Backoff {
     base: Duration::from_millis(100),
@@ -42,6 +51,10 @@ pub(crate) struct Env {
     pub(crate) caches: Caches,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
+    /// Only objects of this namespace are looked at.
+    pub(crate) namespace: Option<Arc<str>>,
+    /// What this process may work on.
+    pub(crate) gate: Gate,
     instance: Option<Arc<str>>,
 }
 
@@ -112,12 +125,52 @@ impl TaskContext {
     }
 }
 
-type Start = Box<dyn FnOnce(Env, CancellationToken) -> BoxFuture<'static, ()> + Send>;
+type Start = Box<dyn FnOnce(&Env, CancellationToken) -> BoxFuture<'static, ()> + Send>;
+
+/// How one process of several is chosen.
+enum Election {
+    Leader(LeaderElection),
+    Shards(Sharding),
+}
 
 /// Operators and tasks that run together.
+///
+/// ```no_run
+/// # use homeostat_sdk::{Context, LeaderElection, Manager, Next, Operator, Result, process};
+/// # use k8s_openapi::api::core::v1::ServiceAccount;
+/// # struct Greeter;
+/// # impl Operator for Greeter {
+/// #     type Resource = ServiceAccount;
+/// #     type Owns = ();
+/// #     type Reads = ();
+/// #     async fn reconcile(&self, _: &ServiceAccount, _: &Context<Self>) -> Result<Next> { Ok(Next::done()) }
+/// # }
+/// #[tokio::main]
+/// async fn main() -> Result<()> {
+///     let client = process::client(None, None).await?;
+///     Manager::new(client)
+///         .with(Greeter)
+///         .with_leader_election(LeaderElection::new("greeter"))
+///         .with_metrics(([0, 0, 0, 0], 8080).into())
+///         .with_probes(([0, 0, 0, 0], 8081).into())
+///         .run(process::shutdown())
+///         .await?;
+///     Ok(())
+/// }
+/// ```
 pub struct Manager {
     env: Env,
+    /// The client as it was given: neither fenced nor counted.
+    plain: Client,
+    fence: Fence,
+    common: Arc<Common>,
+    name: Option<String>,
     starts: Vec<(String, Start)>,
+    webhooks: Vec<Webhook>,
+    webhook_options: WebhookOptions,
+    election: Option<Election>,
+    metrics: Option<SocketAddr>,
+    probes: Option<SocketAddr>,
     health: Health,
 }
 
@@ -134,8 +187,38 @@ impl Manager {
     pub fn new(client: Client) -> Self {
         let entropy = Entropy::system();
         let caches = Caches::new(client.clone(), entropy.clone());
-        let env = Env { client, caches, clock: Clock::system(), entropy, instance: None };
-        Self { env, starts: Vec::new(), health: Health::default() }
+        let plain = client.clone();
+        let env = Env {
+            client,
+            caches,
+            clock: Clock::system(),
+            entropy,
+            namespace: None,
+            gate: Gate::open(),
+            instance: None,
+        };
+        Self {
+            env,
+            plain,
+            fence: Fence::open(),
+            common: Arc::default(),
+            name: None,
+            starts: Vec::new(),
+            webhooks: Vec::new(),
+            webhook_options: WebhookOptions::default(),
+            election: None,
+            metrics: None,
+            probes: None,
+            health: Health::default(),
+        }
+    }
+
+    /// Names this manager, for what it makes for itself: a webhook configuration, a Secret. By default it is the name
+    /// of the first operator, as a DNS name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// Tells the time by `clock`.
@@ -148,7 +231,7 @@ impl Manager {
     /// Takes chance from `entropy`.
     #[must_use]
     pub fn with_entropy(mut self, entropy: Entropy) -> Self {
-        self.env.caches = Caches::new(self.env.client.clone(), entropy.clone());
+        self.env.caches = self.env.caches.anew(self.env.client.clone(), entropy.clone());
         self.env.entropy = entropy;
         self
     }
@@ -160,12 +243,114 @@ impl Manager {
         self
     }
 
+    /// Looks only at one namespace: all operators' caches hold only objects of it, so that a Role is enough for what
+    /// they read. Kinds that live in no namespace are seen whole.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
+        self.env.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Keeps objects of kind `K` in the caches as `f` leaves them: without what nobody here reads, such as the data of
+    /// Secrets of which only the names count.
+    ///
+    /// ```no_run
+    /// # use homeostat_sdk::Manager;
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # fn example(manager: Manager) {
+    /// let manager = manager.with_transform::<Secret>(|secret| {
+    ///     secret.data = None;
+    ///     secret.metadata.annotations = None;
+    /// });
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_transform<K: Watched>(self, f: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+        self.env.caches.transform(f);
+        self
+    }
+
+    /// Of several processes only the leader works; the others stand by with warm caches. What the leader writes after
+    /// it lost its lease is not sent.
+    #[must_use]
+    pub fn with_leader_election(mut self, election: LeaderElection) -> Self {
+        self.election = Some(Election::Leader(election));
+        self.fence = Fence::closed();
+        self.guard();
+        self
+    }
+
+    /// All processes of a group work, each on its share of the keys. A key belongs to one of them at a time, and moves
+    /// to another when processes come or go: the old owner stops before the new one starts. Tasks run in one of them.
+    #[must_use]
+    pub fn with_sharding(mut self, sharding: Sharding) -> Self {
+        self.election = Some(Election::Shards(sharding));
+        self.fence = Fence::closed();
+        self.guard();
+        self
+    }
+
+    /// Serves `/metrics` on this address, in Prometheus' text format under controller-runtime's names, and with them
+    /// `/healthz` and `/readyz`.
+    #[must_use]
+    pub fn with_metrics(mut self, address: SocketAddr) -> Self {
+        self.metrics = Some(address);
+        self.guard();
+        self
+    }
+
+    /// Serves `/healthz` (the process runs) and `/readyz` (every operator has its caches, webhooks are served) on this
+    /// address. `/readyz?verbose` says what is missing.
+    #[must_use]
+    pub fn with_probes(mut self, address: SocketAddr) -> Self {
+        self.probes = Some(address);
+        self
+    }
+
+    /// Everything goes through the guarded client from now on.
+    fn guard(&mut self) {
+        self.env.client = guarded(self.plain.clone(), self.fence.clone(), self.common.clone());
+        self.env.caches = self.env.caches.anew(self.env.client.clone(), self.env.entropy.clone());
+    }
+
+    /// Adds a webhook that belongs to no operator. Those of operators are added with them.
+    pub fn add_webhook(&mut self, webhook: Webhook) -> &mut Self {
+        self.webhooks.push(webhook);
+        self
+    }
+
+    /// Adds a webhook, as a builder.
+    ///
+    /// ```no_run
+    /// # use homeostat_sdk::{Manager, webhook::{Validator, Webhook}};
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # struct Rules;
+    /// # impl Validator for Rules { type Resource = ConfigMap; }
+    /// # async fn example(client: kube::Client) {
+    /// let manager = Manager::new(client).with_name("rules").with_webhook(Webhook::validating(Rules));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_webhook(mut self, webhook: Webhook) -> Self {
+        self.add_webhook(webhook);
+        self
+    }
+
+    /// Says how webhooks are served; the defaults fit a pod and a laptop.
+    #[must_use]
+    pub fn with_webhook_options(mut self, options: WebhookOptions) -> Self {
+        self.webhook_options = options;
+        self
+    }
+
     /// Adds an operator.
     pub fn add<O: Operator>(&mut self, operator: O) -> &mut Self {
         let runner = Runner::new(operator);
         self.health.inner().operators.push(runner.status.clone());
-        let start: Start = Box::new(move |env, stop| runner.run(env, stop).boxed());
+        let start: Start = Box::new(move |env, stop| runner.run(env, stop));
         self.starts.push((O::name().to_owned(), start));
+        self.webhooks.extend(O::webhooks());
+        self.name.get_or_insert_with(|| dns_name(O::name()));
         self
     }
 
@@ -186,7 +371,8 @@ impl Manager {
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         let label = name.to_owned();
-        let start: Start = Box::new(move |env, stop| run_task(label, task, env, stop).boxed());
+        let task: Task = Box::new(move |cx| task(cx).boxed());
+        let start: Start = Box::new(move |env, stop| run_task(label, task, env.clone(), stop).boxed());
         self.starts.push((name.to_owned(), start));
         self
     }
@@ -215,29 +401,73 @@ impl Manager {
     /// Runs everything until `shutdown` is cancelled.
     ///
     /// Running reconciles and tasks then have 30 s to finish; what still runs after that is dropped, which is an
-    /// error.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), Unfinished> {
+    /// error. So is an address that can't be listened on.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), RunError> {
+        let Self { mut env, plain, fence, common, name, starts, webhooks, webhook_options, .. } = self;
+        let health = self.health;
+        let name = name.unwrap_or_else(|| "homeostat".to_owned());
+        // Servers first: who can't listen shouldn't start to work.
+        let mut around = JoinSet::new();
+        let end = CancellationToken::new();
+        for (address, metrics) in [(self.metrics, true), (self.probes, false)] {
+            let Some(address) = address else { continue };
+            let listener = TcpListener::bind(address).await.map_err(|e| RunError::Listen(address, e))?;
+            health.listens(metrics, listener.local_addr().unwrap_or(address));
+            let exposed = metrics.then(|| {
+                let operators = health.inner().operators.clone();
+                let (common, caches) = (common.clone(), env.caches.clone());
+                move || Exposed {
+                    operators: operators.clone(),
+                    common: common.clone(),
+                    caches: caches.clone(),
+                }
+            });
+            around.spawn(probes::serve(listener, health.clone(), exposed, end.clone()));
+        }
+        if !webhooks.is_empty() {
+            let ready = CancellationToken::new();
+            health.waits_for_webhooks(ready.clone());
+            let (client, clock, common) = (plain.clone(), env.clock.clone(), common.clone());
+            let options = webhook_options;
+            let webhooks = Webhooks { name, webhooks, options, client, clock, metrics: common, ready };
+            let serving = webhook::start(webhooks, end.clone()).await.map_err(RunError::Webhooks)?;
+            around.spawn(serving);
+        }
+        let stopped = CancellationToken::new();
+        if let Some(election) = self.election {
+            let (keeper, gate) = Keeper::new();
+            env.gate = gate;
+            let setup = Setup { election, client: plain, fence, metrics: common };
+            around.spawn(setup.run(&env, keeper, shutdown.clone(), stopped.clone()));
+        }
+
         let stop = shutdown.child_token();
         let mut running = JoinSet::new();
-        for (name, start) in self.starts {
-            let run = start(self.env.clone(), stop.clone());
+        for (name, start) in starts {
+            let run = start(&env, stop.clone());
             running.spawn(async move {
                 run.await;
                 name
             });
         }
-        self.health.0.started.store(true, Ordering::Release);
+        health.0.started.store(true, Ordering::Release);
         shutdown.cancelled().await;
-        self.health.0.started.store(false, Ordering::Release);
+        health.0.started.store(false, Ordering::Release);
         let finish = async { while running.join_next().await.is_some() {} };
         let finished = tokio::time::timeout(GRACE, finish).await.is_ok();
         running.shutdown().await;
-        self.env.caches.stop().await;
-        if finished { Ok(()) } else { Err(Unfinished(GRACE)) }
+        // Nobody works any more: give up leases and withdraw webhooks.
+        stopped.cancel();
+        end.cancel();
+        let farewell = async { while around.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+        around.shutdown().await;
+        env.caches.stop().await;
+        if finished { Ok(()) } else { Err(RunError::Unfinished(GRACE)) }
     }
 
     /// As [`run`](Self::run), until a future such as a signal's resolves.
-    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), Unfinished> {
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
         let token = CancellationToken::new();
         let mut run = pin!(self.run(token.clone()));
         tokio::select! { biased;
@@ -248,21 +478,111 @@ impl Manager {
     }
 }
 
-/// Something didn't end in time after a stop.
+/// Why a manager ended otherwise than it should.
 #[derive(Debug, thiserror::Error)]
-#[error("some reconciles did not finish within {0:?} of the stop and were dropped")]
-pub struct Unfinished(pub Duration);
+pub enum RunError {
+    /// Something didn't end in time after the stop.
+    #[error("some reconciles did not finish within {0:?} of the stop and were dropped")]
+    Unfinished(Duration),
+    /// An address can't be listened on.
+    #[error("can't listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] std::io::Error),
+    /// Webhooks can't be served.
+    #[error("{0}")]
+    Webhooks(Error),
+}
 
-async fn run_task<F, Fut>(name: String, task: F, env: Env, stop: CancellationToken)
-where
-    F: Fn(TaskContext) -> Fut,
-    Fut: Future<Output = Result<()>> + Send,
-{
+/// What an election needs besides the environment.
+struct Setup {
+    election: Election,
+    client: Client,
+    fence: Fence,
+    metrics: Arc<Common>,
+}
+
+impl Setup {
+    fn run(
+        self,
+        env: &Env,
+        keeper: Keeper,
+        stop: CancellationToken,
+        stopped: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        let Self { election, client, fence, metrics } = self;
+        let namespace = |said: &Option<String>| {
+            let own = said.clone().or_else(process::namespace);
+            own.unwrap_or_else(|| client.default_namespace().to_owned())
+        };
+        // Two processes of one pod's name are two all the same.
+        let identity = |said: &Option<String>| {
+            let made = || format!("{}-{}", process::host(), env.entropy.suffix(5));
+            said.clone().unwrap_or_else(made)
+        };
+        let (clock, entropy) = (env.clock.clone(), env.entropy.clone());
+        match election {
+            Election::Leader(election) => {
+                let (namespace, identity) = (namespace(&election.namespace), identity(&election.identity));
+                let caches = Caches::new(client.clone(), entropy.clone());
+                let writer = Writer::new(client.clone(), caches, "leader-election");
+                let recorder = Recorder::new(writer, clock.clone(), identity.as_str());
+                let candidate = Candidate {
+                    election,
+                    client,
+                    clock,
+                    entropy,
+                    namespace,
+                    identity,
+                    recorder,
+                    fence,
+                    metrics,
+                };
+                candidate.run(keeper, stop, stopped).boxed()
+            }
+            Election::Shards(sharding) => {
+                let namespace = namespace(&sharding.namespace);
+                let identity = dns_name(&identity(&sharding.identity)).into();
+                let member = Member { sharding, client, clock, entropy, namespace, identity, fence, metrics };
+                member.run(keeper, stop, stopped).boxed()
+            }
+        }
+    }
+}
+
+/// `text` as a name that Kubernetes takes: lower case, words with dashes between.
+fn dns_name(text: &str) -> String {
+    let mut name = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_uppercase() && name.ends_with(|p: char| p.is_ascii_lowercase() || p.is_ascii_digit()) {
+            name.push('-');
+        }
+        match c.to_ascii_lowercase() {
+            c if c.is_ascii_alphanumeric() || c == '-' || c == '.' => name.push(c),
+            _ => name.push('-'),
+        }
+    }
+    let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    if name.is_empty() { "homeostat".to_owned() } else { name.to_owned() }
+}
+
+type Task = Box<dyn Fn(TaskContext) -> BoxFuture<'static, Result<()>> + Send + Sync>;
+
+async fn run_task(name: String, task: Task, env: Env, stop: CancellationToken) {
     let writer = Writer::new(env.client.clone(), env.caches.clone(), name.as_str());
+    let (key, mut gate) = (Key::cluster(name.as_str()), env.gate.clone());
     let cx = TaskContext { env, writer, shutdown: stop.clone() };
     let mut failures = 0;
     loop {
-        let result = AssertUnwindSafe(task(cx.clone())).catch_unwind().await;
+        tokio::select! { biased;
+            () = stop.cancelled() => return,
+            () = gate.gained(&key) => {}
+        }
+        let result = tokio::select! { biased;
+            () = gate.clone().lost(&key) => {
+                info!(task = name, "another process runs it from now on");
+                continue;
+            }
+            result = AssertUnwindSafe(task(cx.clone())).catch_unwind() => result,
+        };
         let why = match result {
             Ok(Ok(())) => {
                 info!(task = name, "ended");
@@ -293,6 +613,9 @@ struct HealthInner {
 #[derive(Default)]
 struct HealthList {
     operators: Vec<Arc<Status>>,
+    webhooks: Option<CancellationToken>,
+    metrics: Option<SocketAddr>,
+    probes: Option<SocketAddr>,
 }
 
 /// Readiness and metrics of a manager. Cheap to clone.
@@ -310,17 +633,43 @@ impl Health {
         self.0.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the manager runs and every operator has its caches.
-    pub fn ready(&self) -> bool {
-        self.0.started.load(Ordering::Acquire)
-            && self.inner().operators.iter().all(|o| o.ready.load(Ordering::Acquire))
+    fn listens(&self, metrics: bool, address: SocketAddr) {
+        let mut list = self.inner();
+        *(if metrics { &mut list.metrics } else { &mut list.probes }) = Some(address);
     }
 
-    /// The operators that still wait for their caches.
+    fn waits_for_webhooks(&self, ready: CancellationToken) {
+        self.inner().webhooks = Some(ready);
+    }
+
+    /// Where `/metrics` is served, once it is: with port 0 the system chose one.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.inner().metrics
+    }
+
+    /// Where `/healthz` and `/readyz` are served, once they are.
+    pub fn probes_address(&self) -> Option<SocketAddr> {
+        self.inner().probes
+    }
+
+    /// Whether the manager runs, every operator has its caches, and webhooks are served and registered.
+    pub fn ready(&self) -> bool {
+        self.0.started.load(Ordering::Acquire) && self.waiting().is_empty()
+    }
+
+    /// The operators that still wait for their caches, and `webhooks` where these aren't registered yet.
     pub fn waiting(&self) -> Vec<String> {
         let list = self.inner();
         let waiting = list.operators.iter().filter(|o| !o.ready.load(Ordering::Acquire));
-        waiting.map(|o| o.name.to_owned()).collect()
+        let webhooks = list.webhooks.as_ref().filter(|ready| !ready.is_cancelled());
+        waiting.map(|o| o.name.to_owned()).chain(webhooks.map(|_| "webhooks".to_owned())).collect()
+    }
+
+    /// Everything that readiness waits for.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let list = self.inner();
+        let operators = list.operators.iter().map(|o| o.name.to_owned());
+        operators.chain(list.webhooks.as_ref().map(|_| "webhooks".to_owned())).collect()
     }
 
     /// Whether no key of any operator is due or being reconciled. Delayed keys don't count.

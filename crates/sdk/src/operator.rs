@@ -12,6 +12,7 @@ use crate::kinds::Kinds;
 use crate::object::Object;
 use crate::queue::Backoff;
 use crate::watches::Watches;
+use crate::webhook::Webhook;
 
 /// When to look at a key again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +47,19 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// Delays after failures.
     pub backoff: Backoff,
+    /// How often every object is looked at again, with low priority, though nothing changed: a net under what the
+    /// operator does outside of the cluster. `None` for never.
+    pub resync: Option<Duration>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { concurrency: 8, timeout: None, backoff: Backoff::default() }
+        Self {
+            concurrency: 8,
+            timeout: None,
+            backoff: Backoff::default(),
+            resync: Some(Duration::from_secs(10 * 3600)),
+        }
     }
 }
 
@@ -132,6 +141,41 @@ pub trait Operator: Send + Sync + Sized + 'static {
     /// Adds what should bring a key back beyond the operator's resource, what it owns, and what it has read.
     fn watches(&self, watches: &mut Watches<Self>) {
         let _ = watches;
+    }
+
+    /// Its webhooks. A manager serves them, and they are in the derived manifests.
+    ///
+    /// ```
+    /// use homeostat_sdk::webhook::{Admission, Denied, Validator, Webhook};
+    /// # use homeostat_sdk::{Context, Next, Operator, Result, field};
+    /// # use k8s_openapi::api::core::v1::ServiceAccount;
+    /// # struct Greeter;
+    /// struct Rules;
+    ///
+    /// impl Validator for Rules {
+    ///     type Resource = ServiceAccount;
+    ///
+    ///     async fn validate_create(&self, account: &ServiceAccount, _: &Admission) -> Result<(), Denied> {
+    ///         match &account.secrets {
+    ///             Some(_) => Err(field::Error::forbidden("secrets", "tokens are requested instead").into()),
+    ///             None => Ok(()),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// impl Operator for Greeter {
+    /// #   type Resource = ServiceAccount;
+    /// #   type Owns = ();
+    /// #   type Reads = ();
+    /// #   async fn reconcile(&self, _: &ServiceAccount, _: &Context<Self>) -> Result<Next> { Ok(Next::done()) }
+    ///     // …
+    ///     fn webhooks() -> Vec<Webhook> {
+    ///         vec![Webhook::validating(Rules)]
+    ///     }
+    /// }
+    /// ```
+    fn webhooks() -> Vec<Webhook> {
+        Vec::new()
     }
 
     /// How it is run.

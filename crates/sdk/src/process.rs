@@ -78,6 +78,24 @@ fn all(error: &dyn std::error::Error) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The namespace of the pod that this process runs in: of `POD_NAMESPACE`, else of its service account. `None` where it
+/// runs in no pod.
+pub fn namespace() -> Option<String> {
+    if let Some(said) = std::env::var("POD_NAMESPACE").ok().filter(|n| !n.is_empty()) {
+        return Some(said);
+    }
+    let mounted = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace").ok()?;
+    Some(mounted.trim().to_owned()).filter(|n| !n.is_empty())
+}
+
+/// What tells this process' machine from others: `POD_NAME`, else the host's name.
+pub(crate) fn host() -> String {
+    let said = ["POD_NAME", "HOSTNAME"].into_iter().filter_map(|v| std::env::var(v).ok());
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let mut names = said.chain(host).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
+    names.next().unwrap_or_else(|| "homeostat".to_owned())
+}
+
 /// Cancelled on SIGTERM or Ctrl-C. A second signal ends the process at once. Must be called within a tokio runtime.
 pub fn shutdown() -> CancellationToken {
     let token = CancellationToken::new();

@@ -73,12 +73,12 @@ pub enum Outcome {
 
 #[derive(Debug)]
 enum State {
-    /// In `ready` under this ticket.
-    Ready { priority: Priority, ticket: u64 },
+    /// In `ready` under this ticket, since then.
+    Ready { priority: Priority, ticket: u64, since: Instant },
     /// In `delayed` under this instant and ticket.
     Delayed { at: Instant, ticket: u64 },
-    /// With a worker; `again` says that it was added since.
-    Running { again: Option<Again> },
+    /// With a worker since then; `again` says that it was added meanwhile.
+    Running { again: Option<Again>, since: Instant },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +101,10 @@ struct Inner<K> {
     ready: [VecDeque<(K, u64)>; 2],
     delayed: BTreeMap<(Instant, u64), K>,
     ticket: u64,
-    waiting: usize,
+    waiting: [usize; 2],
     running: usize,
+    adds: u64,
+    retries: u64,
     closed: bool,
 }
 
@@ -112,6 +114,24 @@ pub struct Queue<K> {
     inner: Mutex<Inner<K>>,
     wake: Notify,
     backoff: Backoff,
+}
+
+/// A key that a worker has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken<K> {
+    /// The key.
+    pub key: K,
+    /// How long it was ready before it was taken.
+    pub waited: Duration,
+}
+
+/// What is under way at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// How long workers have had their keys so far, together.
+    pub total: Duration,
+    /// How long the worker that takes longest has had its key.
+    pub longest: Duration,
 }
 
 /// Sizes at one moment.
@@ -140,8 +160,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 ready: [VecDeque::new(), VecDeque::new()],
                 delayed: BTreeMap::new(),
                 ticket: 0,
-                waiting: 0,
+                waiting: [0; 2],
                 running: 0,
+                adds: 0,
+                retries: 0,
                 closed: false,
             }),
             wake: Notify::new(),
@@ -177,6 +199,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     ///
     /// The caller has the key until [`Queue::finish`].
     pub async fn next(&self) -> Option<K> {
+        self.take().await.map(|taken| taken.key)
+    }
+
+    /// As [`next`](Self::next), with how long the key waited.
+    pub async fn take(&self) -> Option<Taken<K>> {
         loop {
             let mut notified = pin!(self.wake.notified());
             // Registered before looking: an add in between is not lost.
@@ -187,13 +214,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                     return None;
                 }
                 inner.promote();
-                if let Some(key) = inner.take() {
-                    let more = inner.waiting > 0;
+                if let Some(taken) = inner.take() {
+                    let more = inner.waiting != [0; 2];
                     drop(inner);
                     if more {
                         self.wake.notify_one();
                     }
-                    return Some(key);
+                    return Some(taken);
                 }
                 inner.delayed.first_key_value().map(|(&(at, _), _)| at)
             };
@@ -213,10 +240,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn finish(&self, key: &K, outcome: Outcome) -> Option<Duration> {
         let mut inner = self.lock();
         let entry = inner.entries.get_mut(key)?;
-        let State::Running { again } = entry.state else { return None };
+        let State::Running { again, .. } = entry.state else { return None };
         entry.failures = if outcome == Outcome::Failed { entry.failures.saturating_add(1) } else { 0 };
         let failures = entry.failures;
         inner.running -= 1;
+        inner.retries += u64::from(outcome == Outcome::Failed);
         let now = Instant::now();
         let delay = match (outcome, again) {
             (Outcome::Failed, Some(Again::Now(_))) => {
@@ -248,6 +276,39 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         delay
     }
 
+    /// Gives `key` back for good, whatever was added meanwhile: it is somebody else's.
+    pub fn forget(&self, key: &K) {
+        let mut inner = self.lock();
+        if matches!(inner.entries.get(key), Some(Entry { state: State::Running { .. }, .. })) {
+            inner.entries.remove(key);
+            inner.running -= 1;
+        }
+    }
+
+    /// How many keys were added so far, those left out that waited already; and how many failed and were tried again.
+    pub fn counts(&self) -> (u64, u64) {
+        let inner = self.lock();
+        (inner.adds, inner.retries)
+    }
+
+    /// How long workers have had what they have.
+    pub fn unfinished(&self) -> Unfinished {
+        let inner = self.lock();
+        let now = Instant::now();
+        let mut all = Unfinished::default();
+        if inner.running == 0 {
+            return all;
+        }
+        for entry in inner.entries.values() {
+            if let State::Running { since, .. } = entry.state {
+                let so_far = now.saturating_duration_since(since);
+                all.total += so_far;
+                all.longest = all.longest.max(so_far);
+            }
+        }
+        all
+    }
+
     /// How often `key` failed in a row.
     pub fn failures(&self, key: &K) -> u32 {
         self.lock().entries.get(key).map_or(0, |e| e.failures)
@@ -256,7 +317,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Sizes now.
     pub fn depth(&self) -> Depth {
         let inner = self.lock();
-        Depth { ready: inner.waiting, delayed: inner.delayed.len(), running: inner.running }
+        Depth { ready: inner.waiting.iter().sum(), delayed: inner.delayed.len(), running: inner.running }
+    }
+
+    /// How many keys are ready with normal priority, and with low.
+    pub fn ready_by_priority(&self) -> [usize; 2] {
+        self.lock().waiting
     }
 
     /// Hands out nothing more. Workers keep what they have.
@@ -277,7 +343,8 @@ impl<K: Clone + Eq + Hash> Inner<K> {
     /// Makes `key` ready, whatever it was; its entry's failures stay.
     fn ready(&mut self, key: K, priority: Priority) {
         let ticket = self.ticket();
-        let state = State::Ready { priority, ticket };
+        self.adds += 1;
+        let state = State::Ready { priority, ticket, since: Instant::now() };
         match self.entries.get_mut(&key) {
             Some(entry) => entry.state = state,
             None => {
@@ -285,7 +352,7 @@ impl<K: Clone + Eq + Hash> Inner<K> {
             }
         }
         self.ready[priority as usize].push_back((key, ticket));
-        self.waiting += 1;
+        self.waiting[priority as usize] += 1;
     }
 
     fn delay(&mut self, key: K, at: Instant) {
@@ -308,9 +375,10 @@ impl<K: Clone + Eq + Hash> Inner<K> {
         match self.entries.get_mut(&key).map(|e| &mut e.state) {
             None => self.ready(key, priority),
             Some(State::Ready { priority: has, .. }) if *has <= priority => return false,
-            Some(State::Ready { .. }) => {
+            Some(State::Ready { priority: has, .. }) => {
                 // The lower item stays behind with an old ticket.
-                self.waiting -= 1;
+                let has = *has;
+                self.waiting[has as usize] -= 1;
                 self.ready(key, priority);
             }
             Some(State::Delayed { at, ticket }) => {
@@ -318,7 +386,7 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 self.delayed.remove(&place);
                 self.ready(key, priority);
             }
-            Some(State::Running { again }) => {
+            Some(State::Running { again, .. }) => {
                 *again = Some(Again::Now(match *again {
                     Some(Again::Now(p)) => p.min(priority),
                     _ => priority,
@@ -342,7 +410,7 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 self.delayed.remove(&place);
                 self.delay(key, when);
             }
-            Some(State::Running { again }) => {
+            Some(State::Running { again, .. }) => {
                 *again = Some(match *again {
                     None => Again::At(when),
                     Some(Again::At(at)) => Again::At(at.min(when)),
@@ -369,17 +437,18 @@ impl<K: Clone + Eq + Hash> Inner<K> {
         }
     }
 
-    fn take(&mut self) -> Option<K> {
-        for queue in &mut self.ready {
+    fn take(&mut self) -> Option<Taken<K>> {
+        for (queue, waiting) in self.ready.iter_mut().zip(&mut self.waiting) {
             while let Some((key, ticket)) = queue.pop_front() {
                 let Some(entry) = self.entries.get_mut(&key) else { continue };
-                if !matches!(entry.state, State::Ready { ticket: t, .. } if t == ticket) {
-                    continue;
-                }
-                entry.state = State::Running { again: None };
-                self.waiting -= 1;
+                let waited = match entry.state {
+                    State::Ready { ticket: t, since, .. } if t == ticket => since.elapsed(),
+                    _ => continue,
+                };
+                entry.state = State::Running { again: None, since: Instant::now() };
+                *waiting -= 1;
                 self.running += 1;
-                return Some(key);
+                return Some(Taken { key, waited });
             }
         }
         None

@@ -10,13 +10,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt, Stream, StreamExt};
 
 use crate::cache::{Cache, Caches, Change, Selection};
 use crate::key::Key;
-use crate::kinds::{Kinds, Sees, Visitor};
-use crate::object::Object;
+use crate::kinds::{Has, Kinds, Sees, Visitor};
+use crate::object::{Object, Watched};
 use crate::operator::Operator;
 
 /// The caches of an operator's kinds.
@@ -47,15 +48,21 @@ impl Handles {
 
 /// Makes the caches of all kinds of an operator.
 pub(crate) struct Open<'a> {
-    pub(crate) caches: &'a Caches,
-    pub(crate) selections: &'a BTreeMap<TypeId, Selection>,
+    caches: &'a Caches,
+    /// The only namespace that is looked at.
+    namespace: Option<&'a str>,
+    selections: &'a BTreeMap<TypeId, Selection>,
     pub(crate) handles: Handles,
 }
 
 impl<'a> Open<'a> {
-    pub(crate) fn new<O: Operator>(caches: &'a Caches, selections: &'a BTreeMap<TypeId, Selection>) -> Self {
+    pub(crate) fn new<O: Operator>(
+        caches: &'a Caches,
+        namespace: Option<&'a str>,
+        selections: &'a BTreeMap<TypeId, Selection>,
+    ) -> Self {
         let handles = Handles { caches: BTreeMap::new(), synced: Vec::new() };
-        let mut open = Self { caches, selections, handles };
+        let mut open = Self { caches, namespace, selections, handles };
         open.kind::<O::Resource>(false);
         O::Owns::visit(&mut open);
         O::Reads::visit(&mut open);
@@ -69,7 +76,10 @@ impl Visitor for Open<'_> {
         if self.handles.caches.contains_key(&id) {
             return;
         }
-        let selection = self.selections.get(&id).cloned().unwrap_or_default();
+        let mut selection = self.selections.get(&id).cloned().unwrap_or_default();
+        if let Some(namespace) = self.namespace.filter(|_| T::is_namespaced()) {
+            selection.namespace.get_or_insert_with(|| namespace.to_owned());
+        }
         let cache = self.caches.get::<T>(&selection);
         let synced = cache.clone();
         self.handles.synced.push(Box::new(move || {
@@ -118,11 +128,23 @@ pub(crate) type Enqueue = Arc<dyn Fn(Vec<Key>, bool) + Send + Sync>;
 type Hook<O> = Box<dyn FnOnce(&View<O>, &Enqueue) + Send>;
 type Filter<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
+/// Filters of owned kinds, by type.
+#[derive(Default)]
+pub(crate) struct Filters(BTreeMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl Filters {
+    pub(crate) fn of<T: Object>(&self) -> Option<Filter<T>> {
+        self.0.get(&TypeId::of::<T>())?.downcast_ref::<Filter<T>>().cloned()
+    }
+}
+
 /// Collects an operator's mappings: see [`Operator::watches`].
 pub struct Watches<O: Operator> {
     pub(crate) hooks: Vec<Hook<O>>,
     pub(crate) selections: BTreeMap<TypeId, Selection>,
     pub(crate) filter: Option<Filter<O::Resource>>,
+    pub(crate) filters: Filters,
+    pub(crate) sources: Vec<BoxStream<'static, Key>>,
 }
 
 impl<O: Operator> fmt::Debug for Watches<O> {
@@ -133,7 +155,13 @@ impl<O: Operator> fmt::Debug for Watches<O> {
 
 impl<O: Operator> Watches<O> {
     pub(crate) fn new() -> Self {
-        Self { hooks: Vec::new(), selections: BTreeMap::new(), filter: None }
+        Self {
+            hooks: Vec::new(),
+            selections: BTreeMap::new(),
+            filter: None,
+            filters: Filters::default(),
+            sources: Vec::new(),
+        }
     }
 
     /// When a `T` changes, the keys that `f` gives for it as it was and as it is come back.
@@ -177,6 +205,104 @@ impl<O: Operator> Watches<O> {
     /// Changes of the operator's resource for which `f` is false bring nothing back.
     pub fn filter(&mut self, f: impl Fn(&Change<O::Resource>) -> bool + Send + Sync + 'static) {
         self.filter = Some(Arc::new(f));
+    }
+
+    /// Changes of owned objects of kind `T` for which `f` is false don't bring back their owner.
+    ///
+    /// ```
+    /// # use homeostat_sdk::{Context, Next, Operator, Result, Watches};
+    /// # use k8s_openapi::api::apps::v1::StatefulSet;
+    /// # use k8s_openapi::api::core::v1::ServiceAccount;
+    /// # struct Greeter;
+    /// # impl Operator for Greeter {
+    /// #     type Resource = ServiceAccount;
+    /// #     type Owns = (StatefulSet,);
+    /// #     type Reads = ();
+    /// #     async fn reconcile(&self, _: &ServiceAccount, _: &Context<Self>) -> Result<Next> { Ok(Next::done()) }
+    /// fn watches(&self, watches: &mut Watches<Self>) {
+    ///     // Only what was asked for and how many are ready, not every count in between.
+    ///     watches.filter_owned::<StatefulSet, _>(|change| {
+    ///         change.differs(|s| (s.metadata.generation, s.status.as_ref().and_then(|s| s.ready_replicas)))
+    ///     });
+    /// }
+    /// # }
+    /// ```
+    pub fn filter_owned<T: Object, I>(&mut self, f: impl Fn(&Change<T>) -> bool + Send + Sync + 'static)
+    where
+        O::Owns: Has<T, I>,
+    {
+        let filter: Filter<T> = Arc::new(f);
+        self.filters.0.insert(TypeId::of::<T>(), Box::new(filter));
+    }
+
+    /// Brings back the keys that come out of `keys`: what happens outside of the cluster, a timer, another program.
+    ///
+    /// ```
+    /// # use homeostat_sdk::{Context, Key, Next, Operator, Result, Watches};
+    /// # use k8s_openapi::api::core::v1::ServiceAccount;
+    /// use std::sync::Mutex;
+    /// use futures::channel::mpsc;
+    ///
+    /// struct Greeter {
+    ///     /// The other end is with whoever hears of the outside.
+    ///     news: Mutex<Option<mpsc::Receiver<Key>>>,
+    /// }
+    ///
+    /// impl Operator for Greeter {
+    /// #   type Resource = ServiceAccount;
+    /// #   type Owns = ();
+    /// #   type Reads = ();
+    /// #   async fn reconcile(&self, _: &ServiceAccount, _: &Context<Self>) -> Result<Next> { Ok(Next::done()) }
+    ///     // …
+    ///     fn watches(&self, watches: &mut Watches<Self>) {
+    ///         if let Some(news) = self.news.lock().unwrap().take() {
+    ///             watches.source(news);
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn source(&mut self, keys: impl Stream<Item = Key> + Send + 'static) {
+        self.sources.push(keys.boxed());
+    }
+
+    /// When a `T` in `cache` changes, the keys that `f` gives come back. The cache may be any: of another cluster, of a
+    /// kind known only at run time, of metadata only.
+    ///
+    /// ```
+    /// # use homeostat_sdk::{Caches, Context, Entropy, Key, Next, Operator, Result, Selection, Watches};
+    /// # use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+    /// struct Mirror {
+    ///     /// The caches of another cluster's client.
+    ///     elsewhere: Caches,
+    /// }
+    ///
+    /// impl Operator for Mirror {
+    /// #   type Resource = ServiceAccount;
+    /// #   type Owns = ();
+    /// #   type Reads = ();
+    /// #   async fn reconcile(&self, _: &ServiceAccount, _: &Context<Self>) -> Result<Next> { Ok(Next::done()) }
+    ///     // …
+    ///     fn watches(&self, watches: &mut Watches<Self>) {
+    ///         let secrets = self.elsewhere.get::<Secret>(&Selection::labels("mirror=yes"));
+    ///         watches.elsewhere(&secrets, |change, _| change.key().into_iter().collect());
+    ///     }
+    /// }
+    /// ```
+    pub fn elsewhere<T: Watched>(
+        &mut self,
+        cache: &Cache<T>,
+        f: impl Fn(&Change<T>, &View<O>) -> Vec<Key> + Send + Sync + 'static,
+    ) {
+        let cache = cache.clone();
+        self.hooks.push(Box::new(move |view, enqueue| {
+            let (view, enqueue) = (view.clone(), enqueue.clone());
+            cache.subscribe(move |change| {
+                let keys = f(change, &view);
+                if !keys.is_empty() {
+                    enqueue(keys, change.listed);
+                }
+            });
+        }));
     }
 
     /// Caches only the objects of kind `T` that are selected. What isn't selected doesn't exist for this operator.

@@ -6,6 +6,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::Client;
 use kube::Resource;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -33,6 +35,9 @@ pub struct NoStatusSubresource {
     /// The version that was asked for.
     pub version: String,
 }
+
+/// A request that could be made, or not.
+type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
 /// Writes objects under one field manager's name. Cheap to clone.
 #[derive(Clone)]
@@ -75,14 +80,22 @@ impl Writer {
         PostParams { field_manager: Some(self.manager.to_string()), ..PostParams::default() }
     }
 
-    async fn send<K: Watched>(
-        &self,
-        dt: &K::DynamicType,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<K> {
-        let object: K = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
-        self.caches.wrote(dt, &object);
+    /// Sends a request. Not generic, and boxed, so that it is compiled once.
+    fn exchange(&self, request: Built) -> BoxFuture<'static, Result<String>> {
+        let client = self.client.clone();
+        async move { Ok(client.request_text(request.map_err(kube::Error::BuildRequest)?).await?) }.boxed()
+    }
+
+    /// Reads the server's answer, and puts it into the caches.
+    fn take<K: Watched>(&self, dt: &K::DynamicType, answer: &str) -> Result<K> {
+        let object: K = serde_json::from_str(answer)?;
+        self.caches.wrote(dt, &object, answer.len());
         Ok(object)
+    }
+
+    async fn send<K: Watched>(&self, dt: &K::DynamicType, request: Built) -> Result<K> {
+        let answer = self.exchange(request).await?;
+        self.take(dt, &answer)
     }
 
     /// Reads an object from the API server itself, past any cache. `None` where there is none.
@@ -212,7 +225,7 @@ impl Writer {
         let request = Request::new(K::url_path(&(), key.namespace()));
         let request =
             request.create_subresource(subresource, key.name(), &self.post(), serde_json::to_vec(body)?);
-        Ok(self.client.request(request.map_err(kube::Error::BuildRequest)?).await?)
+        Ok(serde_json::from_str(&self.exchange(request).await?)?)
     }
 
     /// Deletes an object. Whether it was there; an object with finalizers or a grace period remains for a while.
@@ -231,27 +244,33 @@ impl Writer {
         params: &DeleteParams,
     ) -> Result<bool> {
         let request = Request::new(K::url_path(dt, key.namespace()));
-        let request = request.delete(key.name(), params).map_err(kube::Error::BuildRequest)?;
-        match self.client.request::<Value>(request).await {
-            Ok(answer) if answer["kind"] == "Status" => {
-                let status: Status = serde_json::from_value(answer)?;
-                let uid = status.details.map(|d| d.uid).filter(|u| !u.is_empty());
-                if uid.is_some() {
-                    self.caches.deleted::<K>(dt, key, uid.as_deref());
-                }
-                Ok(true)
-            }
-            Ok(answer) => {
-                // The object as it was last, or as it is while it waits for its finalizers: the watch tells which.
-                if let Ok(object) = serde_json::from_value::<K>(answer)
-                    && object.meta().deletion_timestamp.is_some()
-                {
-                    self.caches.wrote(dt, &object);
-                }
-                Ok(true)
-            }
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-            Err(e) => Err(e.into()),
+        match self.exchange(request.delete(key.name(), params)).await {
+            Ok(answer) => self.took_away::<K>(dt, key, &answer).map(|()| true),
+            Err(e) if e.is_not_found() => Ok(false),
+            Err(e) => Err(e),
         }
+    }
+
+    fn took_away<K: Watched>(&self, dt: &K::DynamicType, key: &Key, answer: &str) -> Result<()> {
+        #[derive(serde::Deserialize)]
+        struct Kind {
+            kind: Option<String>,
+        }
+        let kind: Kind = serde_json::from_str(answer)?;
+        if kind.kind.as_deref() == Some("Status") {
+            let status: Status = serde_json::from_str(answer)?;
+            let uid = status.details.map(|d| d.uid).filter(|u| !u.is_empty());
+            if uid.is_some() {
+                self.caches.deleted::<K>(dt, key, uid.as_deref());
+            }
+            return Ok(());
+        }
+        // The object as it was last, or as it is while it waits for its finalizers: the watch tells which.
+        if let Ok(object) = serde_json::from_str::<K>(answer)
+            && object.meta().deletion_timestamp.is_some()
+        {
+            self.caches.wrote(dt, &object, answer.len());
+        }
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@
 mod children;
 mod types;
 
-use homeostat::{Context, Error, Event, Manager, Next, Operator, Result, Unfinished};
+use homeostat::{Context, Error, Event, Manager, Next, Operator, Result, RunError};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Service;
 use kube::Client;
@@ -63,6 +63,6 @@ async fn rejected(error: Error, cx: &Context<Redis>) -> Error {
 }
 
 /// Runs the operator until `shutdown` resolves, then finishes what it is doing.
-pub async fn run(client: Client, shutdown: impl Future<Output = ()>) -> Result<(), Unfinished> {
+pub async fn run(client: Client, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
     Manager::new(client).with(Redis).run_until(shutdown).await
 }

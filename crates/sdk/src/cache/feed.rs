@@ -1,189 +1,346 @@
-//! The task that feeds a cache: one watch, with a backoff of its own.
+//! The task that feeds a cache: one list and watch, with a backoff of its own.
 //!
 //! A watch that fails, is forbidden, or asks for a kind that isn't served yet (a CRD that comes later) waits and tries
 //! again without holding up any other. It never gives up. An object that doesn't fit its type (stored before the
 //! CRD's schema became what it is, say) is left out with a warning, or stays as it was last, and holds up nothing.
+//! It is compiled once for all kinds: an object is text here, and only its cache knows how to read it.
+//!
+//! The protocol is that of client-go's reflector: list in pages, then watch from the list's version with bookmarks;
+//! where the server no longer has that version (410), list again.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt};
+use futures::AsyncBufReadExt;
 use homeostat_model::Entropy;
+use kube::Client;
+use kube::api::{ListParams, WatchParams};
 use kube::core::params::GetParams;
-use kube::core::{DeserializeGuard, Request};
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client};
+use kube::core::{ObjectMeta, Request, Status};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::Cache;
+use super::Inner;
+use super::registry::Selection;
+use super::state::{Event, Item};
 use crate::key::Key;
-use crate::object::{Watched, display_resource};
 
 /// The first delay, and the longest where the kind isn't served yet, and else.
 const FIRST: Duration = Duration::from_millis(20);
 const LONGEST_UNSERVED: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
+/// Objects of a page.
+const PAGE: u32 = 500;
+/// A watch that ends sooner than this, having told nothing, is a failure.
+const TOO_SHORT: Duration = Duration::from_secs(1);
+/// How long a server should keep a watch open (kube's and client-go's limit of five minutes, less some).
+const WATCH_SECONDS: u32 = 290;
 
-/// Everything a feed needs besides its cache.
-pub(super) struct Feed<K: Watched> {
+/// Reads an object as its cache's type, as the cache keeps it.
+pub(super) type Read = Arc<dyn Fn(&str) -> Result<Item, serde_json::Error> + Send + Sync>;
+
+/// Everything a feed needs.
+pub(super) struct Feed {
     pub(super) client: Client,
-    pub(super) dt: K::DynamicType,
-    pub(super) config: watcher::Config,
+    pub(super) cache: Arc<Inner>,
+    pub(super) read: Read,
+    /// The path of the kind's collection, in a namespace or in all.
+    pub(super) path: Box<dyn Fn(Option<&str>) -> String + Send + Sync>,
+    /// The resource as error texts print it.
+    pub(super) what: String,
+    pub(super) selection: Selection,
+    /// Only metadata is asked for.
+    pub(super) metadata: bool,
     pub(super) entropy: Entropy,
     pub(super) stop: CancellationToken,
 }
 
-/// Events of objects that may not fit their type.
-type Events<K> = BoxStream<'static, watcher::Result<Event<DeserializeGuard<K>>>>;
-
-/// Why a watch was left.
-enum Left {
-    Stopped,
-    /// Something didn't fit its type.
-    Misfit,
+/// Where a feed stands.
+enum Phase {
+    /// Nothing is known: list.
+    Empty,
+    /// Everything up to this version is known: watch from there.
+    Listed(String),
 }
 
-impl<K: Watched> Feed<K> {
-    pub(super) async fn run(self, cache: Cache<K>) {
-        // Looking at each object apart costs twice the time, so it begins when it must.
-        let all_fit =
-            watcher::watcher(Api::<K>::all_with(self.client.clone(), &self.dt), self.config.clone());
-        let events = all_fit.map_ok(|event| map(event, |object| DeserializeGuard(Ok(object)))).boxed();
-        if let Left::Stopped = self.follow(&cache, events, false).await {
-            return;
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Request(#[from] kube::Error),
+    #[error("{0}")]
+    Told(Box<Status>),
+    #[error("the answer can't be read: {0}")]
+    Nonsense(#[from] serde_json::Error),
+    #[error("the watch ended at once")]
+    Short,
+}
+
+impl Failed {
+    fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Request(kube::Error::Api(status)) | Self::Told(status) => Some(status),
+            _ => None,
         }
-        let api = Api::<DeserializeGuard<K>>::all_with(self.client.clone(), &self.dt);
-        let events = watcher::watcher(api, self.config.clone()).boxed();
-        self.follow(&cache, events, true).await;
     }
 
-    async fn follow(&self, cache: &Cache<K>, mut events: Events<K>, guarded: bool) -> Left {
-        let what = display_resource::<K>(&self.dt);
+    fn code(&self) -> u16 {
+        self.status().map_or(0, |s| s.code)
+    }
+
+    /// The version is older than what the server has: 410, or `Expired` without it.
+    fn is_expired(&self) -> bool {
+        self.code() == 410 || self.status().is_some_and(|s| s.reason == "Expired")
+    }
+}
+
+/// What identifies an object, whatever else is in it.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default)]
+    metadata: Name,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Name {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl Name {
+    fn key(&self) -> Key {
+        Key::new(self.namespace.as_deref(), self.name.as_deref().unwrap_or_default())
+    }
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(default)]
+    metadata: PageMeta,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PageMeta {
+    resource_version: Option<String>,
+    r#continue: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+impl Feed {
+    pub(super) async fn run(self) {
+        let mut phase = Phase::Empty;
         let mut failures = 0;
         loop {
-            let event = tokio::select! { biased;
-                () = self.stop.cancelled() => return Left::Stopped,
-                event = events.next() => event,
+            let step = tokio::select! { biased;
+                () = self.stop.cancelled() => return,
+                step = self.step(&mut phase, &mut failures) => step,
             };
-            match event {
-                None => return Left::Stopped,
-                Some(Ok(event)) => {
-                    // `Init` comes before the first request and proves nothing.
-                    if !matches!(event, Event::Init) {
-                        failures = 0;
-                    }
-                    self.take(cache, event, &what).await;
-                }
-                Some(Err(error)) if !guarded && is_misfit(&error) => return Left::Misfit,
-                Some(Err(error)) => {
-                    failures += 1;
-                    let delay = self.delay(&error, failures);
-                    report(&what, &error, failures, delay);
-                    tokio::select! { biased;
-                        () = self.stop.cancelled() => return Left::Stopped,
-                        () = tokio::time::sleep(delay) => {}
-                    }
-                }
+            let Err(error) = step else { continue };
+            if error.is_expired() {
+                debug!(resource = self.what, "watch expired; listing again");
+                phase = Phase::Empty;
+            }
+            failures += 1;
+            let delay = self.delay(&error, failures);
+            self.report(&error, failures, delay);
+            tokio::select! { biased;
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(delay) => {}
             }
         }
     }
 
-    async fn take(&self, cache: &Cache<K>, event: Event<DeserializeGuard<K>>, what: &str) {
-        let done = matches!(event, Event::InitDone);
-        let (changes, doubtful) = match event {
-            Event::Delete(DeserializeGuard(Err(object))) => {
-                (cache.write().delete(&object.metadata).into_iter().collect(), Vec::new())
+    async fn step(&self, phase: &mut Phase, failures: &mut u32) -> Result<(), Failed> {
+        match phase {
+            Phase::Empty => {
+                let version = self.list().await?;
+                *failures = 0;
+                *phase = Phase::Listed(version);
+                Ok(())
             }
-            Event::Apply(DeserializeGuard(Err(object))) | Event::InitApply(DeserializeGuard(Err(object))) => {
-                let key = Key::new(
-                    object.metadata.namespace.as_deref(),
-                    object.metadata.name.as_deref().unwrap_or_default(),
-                );
-                warn!(resource = what, %key, "left out, for it doesn't fit its type: {}", object.error);
-                cache.write().unreadable(&key);
-                (Vec::new(), Vec::new())
+            Phase::Listed(version) => self.watch(version, failures).await,
+        }
+    }
+
+    fn selectors(&self) -> (Option<String>, Option<String>) {
+        let some = |text: &String| Some(text.clone()).filter(|t| !t.is_empty());
+        (some(&self.selection.labels), some(&self.selection.fields))
+    }
+
+    fn request(&self) -> Request {
+        Request::new((self.path)(self.selection.namespace.as_deref()))
+    }
+
+    /// Lists everything into the cache; the list's version.
+    async fn list(&self) -> Result<String, Failed> {
+        let (label_selector, field_selector) = self.selectors();
+        let mut params =
+            ListParams { label_selector, field_selector, limit: Some(PAGE), ..ListParams::default() };
+        self.cache.write().event(Event::Init);
+        let version = loop {
+            let request = match self.metadata {
+                true => self.request().list_metadata(&params),
+                false => self.request().list(&params),
+            };
+            let text = self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await?;
+            let page: Page = serde_json::from_str(&text)?;
+            for item in page.items.into_iter().flatten() {
+                match (self.read)(item.get()) {
+                    Ok(item) => _ = self.cache.write().event(Event::InitApply(item)),
+                    Err(error) => self.leave_out(item.get(), &error),
+                }
             }
-            Event::Apply(DeserializeGuard(Ok(object))) => cache.write().event(Event::Apply(object)),
-            Event::Delete(DeserializeGuard(Ok(object))) => cache.write().event(Event::Delete(object)),
-            Event::InitApply(DeserializeGuard(Ok(object))) => cache.write().event(Event::InitApply(object)),
-            Event::Init => cache.write().event(Event::Init),
-            Event::InitDone => cache.write().event(Event::InitDone),
+            params.continue_token = page.metadata.r#continue.filter(|c| !c.is_empty());
+            if params.continue_token.is_none() {
+                break page.metadata.resource_version.unwrap_or_default();
+            }
         };
-        cache.tell(changes);
+        let (changes, doubtful) = self.cache.write().event(Event::InitDone);
+        self.cache.tell(changes);
         for key in doubtful {
-            self.settle(cache, &key).await;
+            self.settle(&key).await;
         }
-        if done {
-            debug!(resource = what, objects = cache.len(), "cache synced");
-            cache.0.synced.send_replace(true);
+        debug!(resource = self.what, objects = self.cache.read().objects.len(), "cache synced");
+        self.cache.synced.send_replace(true);
+        Ok(version)
+    }
+
+    /// Watches from `version`, and moves it along, until the watch ends.
+    async fn watch(&self, version: &mut String, failures: &mut u32) -> Result<(), Failed> {
+        let (label_selector, field_selector) = self.selectors();
+        let timeout = Some(WATCH_SECONDS);
+        let params = WatchParams { label_selector, field_selector, timeout, ..WatchParams::default() };
+        let request = match self.metadata {
+            true => self.request().watch_metadata(&params, version),
+            false => self.request().watch(&params, version),
+        };
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        // Servers may compress each event by itself, which few decoders understand.
+        request
+            .headers_mut()
+            .insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
+        let began = Instant::now();
+        let mut lines = Box::pin(self.client.request_stream(request).await?);
+        let (mut line, mut told) = (Vec::new(), false);
+        loop {
+            line.clear();
+            match lines.read_until(b'\n', &mut line).await {
+                // The server's time is up, or the connection's: what comes next is asked for anew.
+                Ok(0) => break,
+                Err(error) => {
+                    debug!(resource = self.what, %error, "watch broke off");
+                    break;
+                }
+                Ok(_) => {}
+            }
+            // A line without an end was broken off.
+            if line.last() != Some(&b'\n') || line.len() == 1 {
+                continue;
+            }
+            let line = std::str::from_utf8(&line).map_err(<serde_json::Error as serde::de::Error>::custom)?;
+            if let Some(next) = self.take(serde_json::from_str(line)?)? {
+                *version = next;
+            }
+            told = true;
+            *failures = 0;
         }
+        if !told && began.elapsed() < TOO_SHORT { Err(Failed::Short) } else { Ok(()) }
+    }
+
+    /// Takes in one event; the version that it brings.
+    fn take(&self, line: Line<'_>) -> Result<Option<String>, Failed> {
+        let text = line.object.get();
+        match &*line.r#type {
+            "ADDED" | "MODIFIED" => match (self.read)(text) {
+                Ok(item) => {
+                    let version = item.object.metadata().resource_version.clone();
+                    let (changes, _) = self.cache.write().event(Event::Apply(item));
+                    self.cache.tell(changes);
+                    Ok(version)
+                }
+                Err(error) => {
+                    self.leave_out(text, &error);
+                    Ok(serde_json::from_str::<Named>(text)?.metadata.resource_version)
+                }
+            },
+            "DELETED" => {
+                let Name { name, namespace, uid, resource_version } =
+                    serde_json::from_str::<Named>(text)?.metadata;
+                let version = resource_version.clone();
+                let meta = ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() };
+                let change = self.cache.write().delete(&meta);
+                self.cache.tell(change);
+                Ok(version)
+            }
+            "BOOKMARK" => Ok(serde_json::from_str::<Named>(text)?.metadata.resource_version),
+            "ERROR" => Err(Failed::Told(serde_json::from_str::<Status>(text)?.boxed())),
+            other => {
+                debug!(resource = self.what, "event of the unknown type {other:?} left out");
+                Ok(None)
+            }
+        }
+    }
+
+    fn leave_out(&self, text: &str, error: &serde_json::Error) {
+        let Ok(named) = serde_json::from_str::<Named>(text) else { return };
+        let key = named.metadata.key();
+        warn!(resource = self.what, %key, "left out, for it doesn't fit its type: {error}");
+        self.cache.write().unreadable(&key);
     }
 
     /// An own write that a list, taken around the same time, doesn't show: was it before the write or after a
     /// deletion? Only the server knows.
-    async fn settle(&self, cache: &Cache<K>, key: &Key) {
-        let request = Request::new(K::url_path(&self.dt, key.namespace()));
+    async fn settle(&self, key: &Key) {
+        let request = Request::new((self.path)(key.namespace()));
         let Ok(request) = request.get(key.name(), &GetParams::default()) else { return };
-        match self.client.request::<K>(request).await {
-            Ok(object) => cache.wrote(object),
-            Err(kube::Error::Api(status)) if status.code == 404 => cache.deleted(key, None),
+        match self.client.request_text(request).await {
+            Ok(text) => {
+                if let Ok(item) = (self.read)(&text) {
+                    self.cache.wrote(item);
+                }
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => self.cache.deleted(key, None),
             // It stays until the watch or the next list says more.
             Err(error) => debug!(%key, %error, "could not ask for an object that a list left in doubt"),
         }
     }
 
-    fn delay(&self, error: &watcher::Error, failures: u32) -> Duration {
-        let longest = if unserved(error) { LONGEST_UNSERVED } else { LONGEST };
+    fn delay(&self, error: &Failed, failures: u32) -> Duration {
+        let longest = if error.code() == 404 { LONGEST_UNSERVED } else { LONGEST };
         let full = FIRST.saturating_mul(1 << (failures - 1).min(16)).min(longest);
         // Up to a quarter less, so that the watches of many processes spread.
         let quarter = u64::try_from(full.as_micros() / 4).unwrap_or(0);
         full - Duration::from_micros(self.entropy.below(quarter))
     }
-}
 
-fn map<A, B>(event: Event<A>, f: impl FnOnce(A) -> B) -> Event<B> {
-    match event {
-        Event::Apply(object) => Event::Apply(f(object)),
-        Event::Delete(object) => Event::Delete(f(object)),
-        Event::InitApply(object) => Event::InitApply(f(object)),
-        Event::Init => Event::Init,
-        Event::InitDone => Event::InitDone,
-    }
-}
-
-fn is_misfit(error: &watcher::Error) -> bool {
-    matches!(
-        error,
-        watcher::Error::InitialListFailed(kube::Error::SerdeError(_))
-            | watcher::Error::WatchFailed(kube::Error::SerdeError(_))
-    )
-}
-
-fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(s))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(s))
-        | watcher::Error::WatchFailed(kube::Error::Api(s)) => Some(s),
-        watcher::Error::WatchError(s) => Some(s),
-        _ => None,
-    }
-}
-
-fn unserved(error: &watcher::Error) -> bool {
-    status(error).is_some_and(|s| s.code == 404)
-}
-
-fn report(what: &str, error: &watcher::Error, failures: u32, delay: Duration) {
-    let status = status(error);
-    let code = status.map_or(0, |s| s.code);
-    match code {
-        410 => debug!(resource = what, "watch expired; listing again"),
-        404 if failures == 1 => info!(resource = what, "not served yet; waiting for it"),
-        404 => debug!(resource = what, ?delay, "still not served"),
-        _ => {
-            let message = status.map_or_else(|| error.to_string(), |s| s.message.clone());
-            warn!(resource = what, failures, ?delay, "watch failed: {message}");
+    fn report(&self, error: &Failed, failures: u32, delay: Duration) {
+        let resource = &self.what;
+        match error.code() {
+            410 => {}
+            404 if failures == 1 => info!(resource, "not served yet; waiting for it"),
+            404 => debug!(resource, ?delay, "still not served"),
+            _ if matches!(error, Failed::Short) && failures == 1 => debug!(resource, "{error}"),
+            _ => {
+                let message = error.status().map_or_else(|| error.to_string(), |s| s.message.clone());
+                warn!(resource, failures, ?delay, "watch failed: {message}");
+            }
         }
     }
 }

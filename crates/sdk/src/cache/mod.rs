@@ -8,19 +8,23 @@
 //! Invariant: for one incarnation (uid) of an object, the cache never goes back to an older resourceVersion.
 
 mod feed;
+mod held;
 mod registry;
 mod state;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use held::{Held, typed, typed_ref};
 use homeostat_model::selector::Labels;
 use tokio::sync::watch;
 
-pub use registry::{Caches, Selection};
-use state::State;
+pub use registry::{CacheSize, Caches, Selection};
+use state::{Item, State};
 
 use crate::key::Key;
 use crate::object::Watched;
@@ -61,21 +65,29 @@ impl<K: Watched> Change<K> {
     }
 }
 
-type Subscriber<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
+type Subscriber = Arc<dyn Fn(&state::Change) + Send + Sync>;
 
-struct Inner<K> {
-    state: RwLock<State<K>>,
+/// Changes an object before a cache takes it in.
+pub(crate) struct Transform<K>(pub(crate) Arc<dyn Fn(&mut K) + Send + Sync>);
+
+struct Inner {
+    state: RwLock<State>,
     /// Separate from the state: subscribers are called without its lock, and may read the cache.
-    subscribers: RwLock<Vec<Subscriber<K>>>,
+    subscribers: RwLock<Vec<Subscriber>>,
     synced: watch::Sender<bool>,
+    /// A [`Transform`] of the cache's type.
+    transform: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Objects of one kind. Cheap to clone; all clones are the same cache.
-pub struct Cache<K>(Arc<Inner<K>>);
+pub struct Cache<K> {
+    inner: Arc<Inner>,
+    kind: PhantomData<fn() -> K>,
+}
 
 impl<K> Clone for Cache<K> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { inner: self.inner.clone(), kind: PhantomData }
     }
 }
 
@@ -101,7 +113,7 @@ impl<K> Clone for Index<K> {
 impl<K: Watched> Index<K> {
     /// The objects with `value`, in the order of their keys.
     pub fn get(&self, value: &str) -> Vec<Arc<K>> {
-        self.cache.read().indexed(self.at, value)
+        all(self.cache.inner.read().indexed(self.at, value))
     }
 }
 
@@ -111,72 +123,111 @@ impl<K: Watched> Default for Cache<K> {
     }
 }
 
+impl Inner {
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, changes: impl IntoIterator<Item = state::Change>) {
+        let subscribers = self.subscribers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for change in changes {
+            for f in &subscribers {
+                f(&change);
+            }
+        }
+    }
+
+    fn deleted(&self, key: &Key, uid: Option<&str>) {
+        let change = self.write().deleted(key, uid);
+        self.tell(change);
+    }
+
+    fn wrote(&self, item: Item) {
+        let change = self.write().wrote(item);
+        self.tell(change);
+    }
+}
+
+fn all<K: Watched>(objects: Vec<Arc<dyn Held>>) -> Vec<Arc<K>> {
+    objects.iter().filter_map(typed).collect()
+}
+
 impl<K: Watched> Cache<K> {
     /// An empty cache that nothing feeds yet. [`Caches`] makes fed ones.
     pub fn new() -> Self {
-        Self::with(false)
+        Self::with(false, None)
     }
 
     /// `selective`: not all objects of the kind will be here.
-    fn with(selective: bool) -> Self {
-        Self(Arc::new(Inner {
+    fn with(selective: bool, transform: Option<Arc<dyn Any + Send + Sync>>) -> Self {
+        let inner = Inner {
             state: RwLock::new(State::new(selective)),
             subscribers: RwLock::default(),
             synced: watch::Sender::new(false),
-        }))
+            transform,
+        };
+        Self { inner: Arc::new(inner), kind: PhantomData }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State<K>> {
-        self.0.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, State<K>> {
-        self.0.state.write().unwrap_or_else(PoisonError::into_inner)
+    /// An object as this cache keeps it: without `managedFields`, often a third of it (a server takes their absence in
+    /// an update for no change), and transformed.
+    fn item(&self, mut object: K, size: usize) -> Item {
+        object.meta_mut().managed_fields = None;
+        let transform = self.inner.transform.as_ref().and_then(|t| t.downcast_ref::<Transform<K>>());
+        if let Some(Transform(f)) = transform {
+            f(&mut object);
+        }
+        Item { object: Arc::new(object), size: u32::try_from(size).unwrap_or(u32::MAX) }
     }
 
     /// The object of this key.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.read().objects.get(key).cloned()
+        self.inner.read().objects.get(key).and_then(|item| typed(&item.object))
     }
 
     /// All objects, in the order of their keys.
     pub fn list(&self) -> Vec<Arc<K>> {
-        self.read().objects.values().cloned().collect()
+        self.inner.read().range(None).filter_map(|(_, o)| typed(o)).collect()
     }
 
     /// All objects of a namespace, in the order of their names.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
-        self.read().range(Some(namespace)).map(|(_, o)| o.clone()).collect()
+        self.inner.read().range(Some(namespace)).filter_map(|(_, o)| typed(o)).collect()
     }
 
     /// The objects whose labels match; `namespace: None` means all namespaces.
     pub fn select(&self, namespace: Option<&str>, labels: &Labels) -> Vec<Arc<K>> {
-        let state = self.read();
-        state.range(namespace).filter(|(_, o)| matches(labels, &***o)).map(|(_, o)| o.clone()).collect()
+        let state = self.inner.read();
+        let matching = state.range(namespace).filter(|(_, o)| matches_meta(labels, o.metadata()));
+        matching.filter_map(|(_, o)| typed(o)).collect()
     }
 
     /// The objects whose controlling owner is `uid`.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
-        let mut owned = self.dependents_of(uid);
+        let mut owned = self.inner.read().indexed(state::OWNERS, uid);
         owned.retain(|o| {
-            o.meta().owner_references.iter().flatten().any(|r| r.uid == uid && r.controller == Some(true))
+            o.metadata().owner_references.iter().flatten().any(|r| r.uid == uid && r.controller == Some(true))
         });
-        owned
+        all(owned)
     }
 
     /// The objects that name `uid` as an owner, controlling or not.
     pub fn dependents_of(&self, uid: &str) -> Vec<Arc<K>> {
-        self.read().indexed(state::OWNERS, uid)
+        all(self.inner.read().indexed(state::OWNERS, uid))
     }
 
     /// The keys of all objects, in order.
     pub fn keys(&self) -> Vec<Key> {
-        self.read().objects.keys().cloned().collect()
+        self.inner.read().objects.keys().cloned().collect()
     }
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.read().objects.len()
+        self.inner.read().objects.len()
     }
 
     /// Whether there is none.
@@ -185,19 +236,28 @@ impl<K: Watched> Cache<K> {
     }
 
     /// Finds objects by the values that `f` gives for them, such as a pod's node.
+    ///
+    /// ```
+    /// # use homeostat_sdk::Cache;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// let pods: Cache<Pod> = Cache::new();
+    /// let by_node = pods.index(|pod| pod.spec.iter().filter_map(|s| s.node_name.clone()).collect());
+    /// assert!(by_node.get("node-1").is_empty());
+    /// ```
     pub fn index(&self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> Index<K> {
-        Index { cache: self.clone(), at: self.write().add_index(Arc::new(f)) }
+        let extract = move |o: &dyn Held| typed_ref::<K>(o).map(&f).unwrap_or_default();
+        Index { cache: self.clone(), at: self.inner.write().add_index(Arc::new(extract)) }
     }
 
     /// Whether the first list has arrived.
     pub fn is_synced(&self) -> bool {
-        *self.0.synced.borrow()
+        *self.inner.synced.borrow()
     }
 
     /// Waits for the first list.
     pub async fn synced(&self) {
         // The sender lives as long as this cache, so the wait can't fail.
-        let _ = self.0.synced.subscribe().wait_for(|synced| *synced).await;
+        let _ = self.inner.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
     /// Calls `f` for every change from now on, and first, as listed, for everything that is there already.
@@ -205,8 +265,16 @@ impl<K: Watched> Cache<K> {
     /// It is called without locks and may read any cache; it must not block.
     pub fn subscribe(&self, f: impl Fn(&Change<K>) + Send + Sync + 'static) {
         // Subscribed before the replay: a change in between is told twice rather than not at all.
-        let f: Subscriber<K> = Arc::new(f);
-        self.0.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(f.clone());
+        let f = Arc::new(f);
+        let told = f.clone();
+        let subscriber: Subscriber = Arc::new(move |change| {
+            told(&Change {
+                old: change.old.as_ref().and_then(typed),
+                new: change.new.as_ref().and_then(typed),
+                listed: change.listed,
+            });
+        });
+        self.inner.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(subscriber);
         for object in self.list() {
             f(&Change { old: None, new: Some(object), listed: true });
         }
@@ -214,28 +282,25 @@ impl<K: Watched> Cache<K> {
 
     /// Takes in an object that this process just wrote, as the API server answered.
     pub fn wrote(&self, object: K) {
-        let change = self.write().wrote(object);
-        self.tell(change);
+        self.wrote_sized(object, 0);
+    }
+
+    fn wrote_sized(&self, object: K, size: usize) {
+        self.inner.wrote(self.item(object, size));
     }
 
     /// Takes in that this process just deleted an object, and that it is gone.
     pub fn deleted(&self, key: &Key, uid: Option<&str>) {
-        let change = self.write().deleted(key, uid);
-        self.tell(change);
-    }
-
-    fn tell(&self, changes: impl IntoIterator<Item = Change<K>>) {
-        let subscribers = self.0.subscribers.read().unwrap_or_else(PoisonError::into_inner).clone();
-        for change in changes {
-            for f in &subscribers {
-                f(&change);
-            }
-        }
+        self.inner.deleted(key, uid);
     }
 }
 
 /// Whether an object's labels match.
 pub(crate) fn matches<K: kube::Resource>(labels: &Labels, object: &K) -> bool {
-    let have = object.meta().labels.as_ref();
+    matches_meta(labels, object.meta())
+}
+
+fn matches_meta(labels: &Labels, meta: &kube::core::ObjectMeta) -> bool {
+    let have = meta.labels.as_ref();
     labels.matches(|key| have.and_then(|l| l.get(key)).map(String::as_str))
 }

@@ -4,28 +4,37 @@
 //! many operators need it. Caches live until the registry stops.
 
 use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use homeostat_model::Entropy;
 use homeostat_model::selector::Labels;
 use kube::Client;
 use kube::core::PartialObjectMeta;
-use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::feed::Feed;
-use super::{Cache, matches};
+use super::feed::{Feed, Read};
+use super::{Cache, Inner as Objects, Transform, matches};
 use crate::key::Key;
-use crate::object::Watched;
+use crate::object::{Watched, display_resource};
 
 /// Which objects of a kind a cache holds.
+///
+/// ```
+/// use homeostat_sdk::Selection;
+///
+/// let mine = Selection::labels("app=redis").in_namespace("shop");
+/// assert_eq!(mine.namespace.as_deref(), Some("shop"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// A label selector as kubectl takes it, such as `app=redis`. Empty: all.
     pub labels: String,
     /// A field selector, such as `spec.nodeName=a`. Empty: all.
     pub fields: String,
+    /// Only those of this namespace.
+    pub namespace: Option<String>,
 }
 
 impl Selection {
@@ -44,16 +53,27 @@ impl Selection {
         Self { fields: selector.into(), ..Self::default() }
     }
 
-    fn config(&self) -> watcher::Config {
-        let mut config = watcher::Config::default();
-        if !self.labels.is_empty() {
-            config = config.labels(&self.labels);
-        }
-        if !self.fields.is_empty() {
-            config = config.fields(&self.fields);
-        }
-        config
+    /// Of these, those in a namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
     }
+}
+
+/// How much a cache holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheSize {
+    /// The resource, such as `redisclusters.cache.example.com`.
+    pub resource: String,
+    /// Only metadata is kept.
+    pub metadata: bool,
+    /// Which objects it holds.
+    pub selection: Selection,
+    /// How many objects it holds.
+    pub objects: u64,
+    /// The bytes of JSON that they came in, which is about what they take in memory. What is kept of them may be less.
+    pub json_bytes: u64,
 }
 
 struct Entry {
@@ -61,13 +81,17 @@ struct Entry {
     selection: Selection,
     dt: Arc<dyn Any + Send + Sync>,
     cache: Arc<dyn Any + Send + Sync>,
-    synced: Box<dyn Fn() -> bool + Send + Sync>,
+    objects: Arc<Objects>,
+    resource: String,
+    metadata: bool,
 }
 
 struct Inner {
     client: Client,
     entropy: Entropy,
     entries: Mutex<Vec<Entry>>,
+    /// By type: a [`Transform`] of it. Looked up, never iterated.
+    transforms: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -86,11 +110,32 @@ impl Caches {
     /// No caches yet, for this client.
     pub fn new(client: Client, entropy: Entropy) -> Self {
         let stop = CancellationToken::new();
-        Self(Arc::new(Inner { client, entropy, entries: Mutex::default(), tasks: TaskTracker::new(), stop }))
+        Self(Arc::new(Inner {
+            client,
+            entropy,
+            entries: Mutex::default(),
+            transforms: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop,
+        }))
+    }
+
+    /// None yet again, with the transforms of these.
+    pub(crate) fn anew(&self, client: Client, entropy: Entropy) -> Self {
+        let anew = Self::new(client, entropy);
+        let transforms = self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        *anew.0.transforms.lock().unwrap_or_else(PoisonError::into_inner) = transforms;
+        anew
     }
 
     fn entries(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Caches of `K` that are made from now on keep their objects as `f` leaves them: without what nobody here reads.
+    pub fn transform<K: Watched>(&self, f: impl Fn(&mut K) + Send + Sync + 'static) {
+        let transform = Arc::new(Transform(Arc::new(f)));
+        self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<K>(), transform);
     }
 
     /// The cache of a kind known at compile time. Starts its watch where nobody asked before; must be called within
@@ -104,49 +149,91 @@ impl Caches {
 
     /// The cache of a kind known at run time, such as `DynamicObject` with its `ApiResource`.
     pub fn get_with<K: Watched>(&self, dt: K::DynamicType, selection: &Selection) -> Cache<K> {
-        let mut entries = self.entries();
-        let found = entries.iter().filter(|e| e.selection == *selection).find_map(|e| e.cache_of::<K>(&dt));
-        if let Some(cache) = found {
-            return cache;
-        }
-        let cache = Cache::<K>::with(*selection != Selection::all());
-        let synced = cache.clone();
-        entries.push(Entry {
-            r#type: TypeId::of::<K>(),
-            selection: selection.clone(),
-            dt: Arc::new(dt.clone()),
-            cache: Arc::new(cache.clone()),
-            synced: Box::new(move || synced.is_synced()),
-        });
-        drop(entries);
-        let feed = Feed {
-            client: self.0.client.clone(),
-            dt,
-            config: selection.config(),
-            entropy: self.0.entropy.clone(),
-            stop: self.0.stop.clone(),
-        };
-        self.0.tasks.spawn(feed.run(cache.clone()));
-        cache
+        self.open(dt, selection, false)
     }
 
-    /// A cache of only the metadata of a kind's objects.
+    /// A cache of only the metadata of a kind's objects: nothing else is asked of the server, sent, or kept.
+    ///
+    /// ```no_run
+    /// # use homeostat_sdk::{Caches, Selection};
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn example(caches: Caches) {
+    /// let pods = caches.metadata::<Pod>((), &Selection::all());
+    /// let labels = pods.list().iter().map(|pod| pod.metadata.labels.clone()).collect::<Vec<_>>();
+    /// # }
+    /// ```
     pub fn metadata<K: Watched>(
         &self,
         dt: K::DynamicType,
         selection: &Selection,
     ) -> Cache<PartialObjectMeta<K>> {
-        self.get_with::<PartialObjectMeta<K>>(dt, selection)
+        self.open::<PartialObjectMeta<K>>(dt, selection, true)
     }
 
-    /// Puts an object that was just written into the caches that hold such.
-    pub(crate) fn wrote<K: Watched>(&self, dt: &K::DynamicType, object: &K) {
+    fn open<K: Watched>(&self, dt: K::DynamicType, selection: &Selection, metadata: bool) -> Cache<K> {
+        let mut entries = self.entries();
+        let found = entries.iter().filter(|e| e.selection == *selection).find_map(|e| e.cache_of::<K>(&dt));
+        if let Some(cache) = found {
+            return cache;
+        }
+        let transforms = self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner);
+        let transform = transforms.get(&TypeId::of::<K>()).cloned();
+        drop(transforms);
+        let cache = Cache::<K>::with(*selection != Selection::all(), transform);
+        let what = display_resource::<K>(&dt);
+        entries.push(Entry {
+            r#type: TypeId::of::<K>(),
+            selection: selection.clone(),
+            dt: Arc::new(dt.clone()),
+            cache: Arc::new(cache.clone()),
+            objects: cache.inner.clone(),
+            resource: what.clone(),
+            metadata,
+        });
+        drop(entries);
+        let objects = cache.inner.clone();
+        let reader = cache.clone();
+        let read: Read = Arc::new(move |text| Ok(reader.item(serde_json::from_str::<K>(text)?, text.len())));
+        let path = Box::new(move |namespace: Option<&str>| K::url_path(&dt, namespace));
+        self.feed(objects, read, path, what, selection.clone(), metadata);
+        cache
+    }
+
+    fn feed(
+        &self,
+        cache: Arc<Objects>,
+        read: Read,
+        path: Box<dyn Fn(Option<&str>) -> String + Send + Sync>,
+        what: String,
+        selection: Selection,
+        metadata: bool,
+    ) {
+        let feed = Feed {
+            client: self.0.client.clone(),
+            cache,
+            read,
+            path,
+            what,
+            selection,
+            metadata,
+            entropy: self.0.entropy.clone(),
+            stop: self.0.stop.clone(),
+        };
+        self.0.tasks.spawn(feed.run());
+    }
+
+    /// Puts an object that was just written, `size` bytes of JSON, into the caches that hold such.
+    pub(crate) fn wrote<K: Watched>(&self, dt: &K::DynamicType, object: &K, size: usize) {
         for (cache, selection) in self.of::<K>(dt) {
             let belongs = selection.fields.is_empty()
+                && selection
+                    .namespace
+                    .as_deref()
+                    .is_none_or(|ns| object.meta().namespace.as_deref() == Some(ns))
                 && (selection.labels.is_empty()
                     || Labels::parse(&selection.labels).is_ok_and(|l| matches(&l, object)));
             if belongs || cache.get(&Key::of(object)).is_some() {
-                cache.wrote(object.clone());
+                cache.wrote_sized(object.clone(), size);
             }
         }
     }
@@ -165,7 +252,22 @@ impl Caches {
 
     /// Whether every cache that was asked for has its first list.
     pub fn are_synced(&self) -> bool {
-        self.entries().iter().all(|e| (e.synced)())
+        self.entries().iter().all(|e| *e.objects.synced.borrow())
+    }
+
+    /// How much each cache holds, in the order in which they were made.
+    pub fn sizes(&self) -> Vec<CacheSize> {
+        let size = |e: &Entry| {
+            let state = e.objects.read();
+            CacheSize {
+                resource: e.resource.clone(),
+                metadata: e.metadata,
+                selection: e.selection.clone(),
+                objects: state.objects.len() as u64,
+                json_bytes: state.bytes,
+            }
+        };
+        self.entries().iter().map(size).collect()
     }
 
     /// Ends all watches and waits for that.

@@ -8,27 +8,54 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use kube::core::ObjectMeta;
-use kube::runtime::watcher::Event;
 
-use super::Change;
+use super::held::Held;
 use crate::key::Key;
-use crate::object::{Watched, revision};
+use crate::object::revision;
 
 /// The index of owners' uids, which every cache has.
 pub(super) const OWNERS: usize = 0;
 
-type Extract<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+type Extract = Arc<dyn Fn(&dyn Held) -> Vec<String> + Send + Sync>;
 
-struct IndexState<K> {
-    extract: Extract<K>,
+struct IndexState {
+    extract: Extract,
     values: BTreeMap<String, BTreeSet<Key>>,
 }
 
-pub(super) struct State<K> {
-    pub(super) objects: BTreeMap<Key, Arc<K>>,
-    indexes: Vec<IndexState<K>>,
+/// An object, and how many bytes of JSON it was told in; 0 where that isn't known.
+#[derive(Clone)]
+pub(super) struct Item {
+    pub(super) object: Arc<dyn Held>,
+    pub(super) size: u32,
+}
+
+/// What happened to one object.
+pub(super) struct Change {
+    pub(super) old: Option<Arc<dyn Held>>,
+    pub(super) new: Option<Arc<dyn Held>>,
+    pub(super) listed: bool,
+}
+
+/// What a watch tells.
+pub(super) enum Event {
+    /// A list begins.
+    Init,
+    /// An object of the list.
+    InitApply(Item),
+    /// The list is complete.
+    InitDone,
+    /// An object is new or changed.
+    Apply(Item),
+}
+
+pub(super) struct State {
+    pub(super) objects: BTreeMap<Key, Item>,
+    /// JSON bytes of all objects.
+    pub(super) bytes: u64,
+    indexes: Vec<IndexState>,
     /// A list in progress.
-    listing: Option<BTreeMap<Key, Arc<K>>>,
+    listing: Option<BTreeMap<Key, Item>>,
     /// Own writes that the watch hasn't delivered. `true`: written while the list in progress was, so that it says
     /// nothing about them.
     unconfirmed: BTreeMap<Key, bool>,
@@ -36,6 +63,8 @@ pub(super) struct State<K> {
     gone: Gone,
     /// Only some objects of the kind are here: one that leaves the selection is told as deleted, and may come back.
     selective: bool,
+    /// One copy of each namespace's name.
+    namespaces: BTreeSet<Arc<str>>,
 }
 
 /// Uids that are gone, the latest [`Gone::LIMIT`] of them, with the version up to which nothing of them counts.
@@ -63,45 +92,50 @@ impl Gone {
         }
     }
 
-    fn has<K: Watched>(&self, object: &K) -> bool {
-        let upto = object.meta().uid.as_ref().and_then(|uid| self.upto.get(uid));
-        upto.is_some_and(|upto| revision(object.meta()).map_or(*upto == Self::FOR_EVER, |v| v <= *upto))
+    fn has(&self, meta: &ObjectMeta) -> bool {
+        let upto = meta.uid.as_ref().and_then(|uid| self.upto.get(uid));
+        upto.is_some_and(|upto| revision(meta).map_or(*upto == Self::FOR_EVER, |v| v <= *upto))
     }
 }
 
-impl<K: Watched> State<K> {
+/// Namespaces whose names are kept once. More than any cluster has; beyond it, names are kept per object.
+const MOST_NAMESPACES: usize = 100_000;
+
+impl State {
     pub(super) fn new(selective: bool) -> Self {
-        let owners: Extract<K> =
-            Arc::new(|o| o.meta().owner_references.iter().flatten().map(|r| r.uid.clone()).collect());
+        let owners: Extract =
+            Arc::new(|o| o.metadata().owner_references.iter().flatten().map(|r| r.uid.clone()).collect());
         Self {
             objects: BTreeMap::new(),
+            bytes: 0,
             indexes: vec![IndexState { extract: owners, values: BTreeMap::new() }],
             listing: None,
             unconfirmed: BTreeMap::new(),
             gone: Gone::default(),
             selective,
+            namespaces: BTreeSet::new(),
         }
     }
 
-    pub(super) fn add_index(&mut self, extract: Extract<K>) -> usize {
+    pub(super) fn add_index(&mut self, extract: Extract) -> usize {
         let mut index = IndexState { extract, values: BTreeMap::new() };
-        for (key, object) in &self.objects {
-            index.add(key, object);
+        for (key, item) in &self.objects {
+            index.add(key, &*item.object);
         }
         self.indexes.push(index);
         self.indexes.len() - 1
     }
 
-    pub(super) fn indexed(&self, at: usize, value: &str) -> Vec<Arc<K>> {
+    pub(super) fn indexed(&self, at: usize, value: &str) -> Vec<Arc<dyn Held>> {
         let keys = self.indexes.get(at).and_then(|i| i.values.get(value));
-        keys.into_iter().flatten().filter_map(|k| self.objects.get(k).cloned()).collect()
+        keys.into_iter().flatten().filter_map(|k| Some(self.objects.get(k)?.object.clone())).collect()
     }
 
     /// The objects of a namespace, or all.
     pub(super) fn range<'a>(
         &'a self,
         namespace: Option<&str>,
-    ) -> impl Iterator<Item = (&'a Key, &'a Arc<K>)> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<dyn Held>)> + use<'a> {
         let ns: Option<Arc<str>> = namespace.map(Arc::from);
         let start = match &ns {
             Some(ns) => Bound::Included(Key { namespace: Some(ns.clone()), name: "".into() }),
@@ -110,35 +144,51 @@ impl<K: Watched> State<K> {
         self.objects
             .range((start, Bound::Unbounded))
             .take_while(move |(k, _)| ns.is_none() || k.namespace == ns)
+            .map(|(key, item)| (key, &item.object))
+    }
+
+    /// The key of an object, its namespace's name shared with all others.
+    fn key(&mut self, meta: &ObjectMeta) -> Key {
+        let mut key = key_of(meta);
+        if let Some(namespace) = &key.namespace {
+            match self.namespaces.get(namespace) {
+                Some(kept) => key.namespace = Some(kept.clone()),
+                None if self.namespaces.len() < MOST_NAMESPACES => {
+                    self.namespaces.insert(namespace.clone());
+                }
+                None => {}
+            }
+        }
+        key
     }
 
     /// What changed, and the keys of own writes that the list leaves in doubt: whoever feeds must ask for them.
-    pub(super) fn event(&mut self, event: Event<K>) -> (Vec<Change<K>>, Vec<Key>) {
-        match event.modify(slim) {
-            Event::Apply(object) => (self.apply(object).into_iter().collect(), Vec::new()),
-            Event::Delete(object) => (self.delete(object.meta()).into_iter().collect(), Vec::new()),
+    pub(super) fn event(&mut self, event: Event) -> (Vec<Change>, Vec<Key>) {
+        match event {
+            Event::Apply(item) => (self.apply(item).into_iter().collect(), Vec::new()),
             Event::Init => {
                 self.listing = Some(BTreeMap::new());
                 // What was written before the list request is either in the list or deleted.
                 self.unconfirmed.values_mut().for_each(|during| *during = false);
                 (Vec::new(), Vec::new())
             }
-            Event::InitApply(object) => {
-                let key = Key::of(&object);
-                self.listing.get_or_insert_default().insert(key, Arc::new(object));
+            Event::InitApply(item) => {
+                let key = self.key(item.object.metadata());
+                self.listing.get_or_insert_default().insert(key, item);
                 (Vec::new(), Vec::new())
             }
             Event::InitDone => self.listed(),
         }
     }
 
-    fn apply(&mut self, object: K) -> Option<Change<K>> {
-        let key = Key::of(&object);
-        if self.gone.has(&object) {
+    fn apply(&mut self, item: Item) -> Option<Change> {
+        let meta = item.object.metadata();
+        let key = self.key(meta);
+        if self.gone.has(meta) {
             return None;
         }
         if let Some(has) = self.objects.get(&key) {
-            match newer(&**has, &object) {
+            match newer(has.object.metadata(), meta) {
                 Newer::No => return None,
                 Newer::Same => {
                     self.unconfirmed.remove(&key);
@@ -148,16 +198,16 @@ impl<K: Watched> State<K> {
             }
         }
         self.unconfirmed.remove(&key);
-        Some(self.put(key, Arc::new(object), false))
+        Some(self.put(key, item, false))
     }
 
-    pub(super) fn delete(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
-        let key = Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
+    pub(super) fn delete(&mut self, meta: &ObjectMeta) -> Option<Change> {
+        let key = key_of(meta);
         let upto = self.upto(meta);
         self.gone.add(meta.uid.as_ref(), upto);
-        let has = self.objects.get(&key)?;
+        let has = self.objects.get(&key)?.object.metadata();
         // A later incarnation that this process made: the event is about the one before.
-        if has.meta().uid != meta.uid && revision(has.meta()) > revision(meta) {
+        if has.uid != meta.uid && revision(has) > revision(meta) {
             return None;
         }
         self.unconfirmed.remove(&key);
@@ -176,7 +226,7 @@ impl<K: Watched> State<K> {
         }
     }
 
-    fn listed(&mut self) -> (Vec<Change<K>>, Vec<Key>) {
+    fn listed(&mut self) -> (Vec<Change>, Vec<Key>) {
         let list = self.listing.take().unwrap_or_default();
         let mut doubtful = Vec::new();
         let mut changes = Vec::new();
@@ -187,39 +237,41 @@ impl<K: Watched> State<K> {
             } else {
                 self.unconfirmed.remove(&key);
                 if let Some(has) = self.objects.get(&key) {
-                    let upto = self.upto(has.meta());
-                    self.gone.add(has.meta().uid.as_ref(), upto);
+                    let meta = has.object.metadata();
+                    let upto = self.upto(meta);
+                    self.gone.add(meta.uid.as_ref(), upto);
                 }
                 changes.extend(self.take(&key, true));
             }
         }
-        for (key, object) in list {
-            if self.gone.has(&*object) {
+        for (key, item) in list {
+            let meta = item.object.metadata();
+            if self.gone.has(meta) {
                 continue;
             }
-            if self.objects.get(&key).is_none_or(|has| newer(&**has, &*object) == Newer::Yes) {
+            if self.objects.get(&key).is_none_or(|has| newer(has.object.metadata(), meta) == Newer::Yes) {
                 self.unconfirmed.remove(&key);
-                changes.push(self.put(key, object, true));
+                changes.push(self.put(key, item, true));
             }
         }
         (changes, doubtful)
     }
 
-    pub(super) fn wrote(&mut self, mut object: K) -> Option<Change<K>> {
-        slim(&mut object);
-        let key = Key::of(&object);
-        if self.gone.has(&object) {
+    pub(super) fn wrote(&mut self, item: Item) -> Option<Change> {
+        let meta = item.object.metadata();
+        let key = self.key(meta);
+        if self.gone.has(meta) {
             return None;
         }
-        if self.objects.get(&key).is_some_and(|has| newer(&**has, &object) != Newer::Yes) {
+        if self.objects.get(&key).is_some_and(|has| newer(has.object.metadata(), meta) != Newer::Yes) {
             return None;
         }
         self.unconfirmed.insert(key.clone(), self.listing.is_some());
-        Some(self.put(key, Arc::new(object), false))
+        Some(self.put(key, item, false))
     }
 
-    pub(super) fn deleted(&mut self, key: &Key, uid: Option<&str>) -> Option<Change<K>> {
-        let has = self.objects.get(key)?.meta().uid.clone();
+    pub(super) fn deleted(&mut self, key: &Key, uid: Option<&str>) -> Option<Change> {
+        let has = self.objects.get(key)?.object.metadata().uid.clone();
         if uid.is_some_and(|uid| has.as_deref() != Some(uid)) {
             return None;
         }
@@ -228,34 +280,39 @@ impl<K: Watched> State<K> {
         self.take(key, false)
     }
 
-    fn put(&mut self, key: Key, object: Arc<K>, listed: bool) -> Change<K> {
-        let old = self.objects.insert(key.clone(), object.clone());
+    fn put(&mut self, key: Key, item: Item, listed: bool) -> Change {
+        let new = item.object.clone();
+        self.bytes += u64::from(item.size);
+        let old = self.objects.insert(key.clone(), item);
+        self.bytes -= old.as_ref().map_or(0, |o| u64::from(o.size));
+        let old = old.map(|o| o.object);
         for index in &mut self.indexes {
             if let Some(old) = &old {
-                index.remove(&key, old);
+                index.remove(&key, &**old);
             }
-            index.add(&key, &object);
+            index.add(&key, &*new);
         }
-        Change { old, new: Some(object), listed }
+        Change { old, new: Some(new), listed }
     }
 
-    fn take(&mut self, key: &Key, listed: bool) -> Option<Change<K>> {
+    fn take(&mut self, key: &Key, listed: bool) -> Option<Change> {
         let old = self.objects.remove(key)?;
+        self.bytes -= u64::from(old.size);
         for index in &mut self.indexes {
-            index.remove(key, &old);
+            index.remove(key, &*old.object);
         }
-        Some(Change { old: Some(old), new: None, listed })
+        Some(Change { old: Some(old.object), new: None, listed })
     }
 }
 
-impl<K> IndexState<K> {
-    fn add(&mut self, key: &Key, object: &K) {
+impl IndexState {
+    fn add(&mut self, key: &Key, object: &dyn Held) {
         for value in (self.extract)(object) {
             self.values.entry(value).or_default().insert(key.clone());
         }
     }
 
-    fn remove(&mut self, key: &Key, object: &K) {
+    fn remove(&mut self, key: &Key, object: &dyn Held) {
         for value in (self.extract)(object) {
             if let Some(keys) = self.values.get_mut(&value) {
                 keys.remove(key);
@@ -267,9 +324,8 @@ impl<K> IndexState<K> {
     }
 }
 
-/// Takes out `managedFields`, often a third of an object. A server takes their absence in an update for no change.
-fn slim<K: Watched>(object: &mut K) {
-    object.meta_mut().managed_fields = None;
+fn key_of(meta: &ObjectMeta) -> Key {
+    Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
 }
 
 #[derive(PartialEq)]
@@ -281,14 +337,14 @@ enum Newer {
 
 /// Whether `object` is newer than what the cache `has` under its key. Versions that are no numbers only tell the
 /// same from another, which then counts as newer.
-fn newer<K: Watched>(has: &K, object: &K) -> Newer {
-    match (revision(has.meta()), revision(object.meta())) {
+fn newer(has: &ObjectMeta, object: &ObjectMeta) -> Newer {
+    match (revision(has), revision(object)) {
         (Some(a), Some(b)) => match b.cmp(&a) {
             std::cmp::Ordering::Greater => Newer::Yes,
             std::cmp::Ordering::Equal => Newer::Same,
             std::cmp::Ordering::Less => Newer::No,
         },
-        _ if has.meta().resource_version == object.meta().resource_version => Newer::Same,
+        _ if has.resource_version == object.resource_version => Newer::Same,
         _ => Newer::Yes,
     }
 }

@@ -5,10 +5,9 @@ use std::sync::Mutex;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::runtime::watcher::Event;
 use proptest::prelude::*;
 
-use super::state::{OWNERS, State};
+use super::state::{Event, OWNERS, State};
 use super::*;
 
 fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
@@ -18,6 +17,10 @@ fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
     map.metadata.uid = Some(uid.into());
     map.metadata.resource_version = Some(version.to_string());
     map
+}
+
+fn item(object: ConfigMap) -> Item {
+    Item { object: Arc::new(object), size: 0 }
 }
 
 /// What is done to a cache of one name.
@@ -37,34 +40,34 @@ fn check(steps: &[Do], expect: Option<u64>, doubtful: bool) {
     check_in(State::new(false), steps, expect, doubtful);
 }
 
-fn check_in(mut state: State<ConfigMap>, steps: &[Do], expect: Option<u64>, doubtful: bool) {
+fn check_in(mut state: State, steps: &[Do], expect: Option<u64>, doubtful: bool) {
     let mut doubts = Vec::new();
     for step in steps {
         match step {
             Do::Apply(uid, v) => {
-                state.event(Event::Apply(map("x", uid, *v)));
+                state.event(Event::Apply(item(map("x", uid, *v))));
             }
             Do::Delete(uid, v) => {
-                state.event(Event::Delete(map("x", uid, *v)));
+                state.delete(&map("x", uid, *v).metadata);
             }
             Do::Init => {
                 state.event(Event::Init);
             }
             Do::Listed(objects) => {
                 for (uid, v) in *objects {
-                    state.event(Event::InitApply(map("x", uid, *v)));
+                    state.event(Event::InitApply(item(map("x", uid, *v))));
                 }
                 doubts = state.event(Event::InitDone).1;
             }
             Do::Wrote(uid, v) => {
-                state.wrote(map("x", uid, *v));
+                state.wrote(item(map("x", uid, *v)));
             }
             Do::Deleted(uid) => {
                 state.deleted(&Key::namespaced("a", "x"), Some(uid));
             }
         }
     }
-    let has = state.objects.values().next().and_then(|o| crate::object::revision(&o.metadata));
+    let has = state.objects.values().next().and_then(|o| crate::object::revision(o.object.metadata()));
     assert_eq!((has, !doubts.is_empty()), (expect, doubtful));
 }
 
@@ -128,13 +131,13 @@ fn subscribers_hear_of_what_was_there_and_of_each_change() {
     });
     cache.wrote(map("x", "u", 2));
     let tell = |event| {
-        let (changes, _) = cache.write().event(event);
-        cache.tell(changes);
+        let (changes, _) = cache.inner.write().event(event);
+        cache.inner.tell(changes);
     };
-    tell(Event::Apply(map("x", "u", 2)));
-    tell(Event::Apply(map("x", "u", 3)));
+    tell(Event::Apply(item(map("x", "u", 2))));
+    tell(Event::Apply(item(map("x", "u", 3))));
     tell(Event::Init);
-    tell(Event::InitApply(map("y", "v", 4)));
+    tell(Event::InitApply(item(map("y", "v", 4))));
     tell(Event::InitDone);
     assert_eq!(
         *heard.lock().unwrap(),
@@ -171,7 +174,7 @@ proptest! {
     /// Whatever happens, an index says what going through all objects would.
     #[test]
     fn indexes_follow_objects(steps in proptest::collection::vec((0..4u8, 0..5u8, 0..3u8, 0..4u8), 0..120)) {
-        let mut state = State::<ConfigMap>::new(false);
+        let mut state = State::new(false);
         let mut version = 0;
         for (what, name, owner, uid) in steps {
             version += 1;
@@ -179,24 +182,24 @@ proptest! {
             object.metadata.owner_references =
                 Some(vec![OwnerReference { uid: format!("o{owner}"), ..Default::default() }]);
             match what {
-                0 => { state.event(Event::Apply(object)); }
-                1 => { state.event(Event::Delete(object)); }
-                2 => { state.wrote(object); }
+                0 => { state.event(Event::Apply(item(object))); }
+                1 => { state.delete(&object.metadata); }
+                2 => { state.wrote(item(object)); }
                 _ => {
                     state.event(Event::Init);
-                    state.event(Event::InitApply(object));
+                    state.event(Event::InitApply(item(object)));
                     state.event(Event::InitDone);
                 }
             }
         }
         let mut expect: BTreeMap<String, BTreeSet<Key>> = BTreeMap::new();
-        for (key, object) in &state.objects {
-            for owner in object.metadata.owner_references.iter().flatten() {
+        for (key, item) in &state.objects {
+            for owner in item.object.metadata().owner_references.iter().flatten() {
                 expect.entry(owner.uid.clone()).or_default().insert(key.clone());
             }
         }
         for owner in ["o0", "o1", "o2"] {
-            let has: BTreeSet<Key> = state.indexed(OWNERS, owner).iter().map(|o| Key::of(&**o)).collect();
+            let has: BTreeSet<Key> = all::<ConfigMap>(state.indexed(OWNERS, owner)).iter().map(|o| Key::of(&**o)).collect();
             prop_assert_eq!(has, expect.remove(owner).unwrap_or_default());
         }
     }

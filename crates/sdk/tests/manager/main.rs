@@ -10,7 +10,7 @@ mod watching;
 
 use std::time::Duration;
 
-use homeostat_sdk::{CancellationToken, Clock, Entropy, Health, Manager, Unfinished};
+use homeostat_sdk::{CancellationToken, Clock, Entropy, Health, Manager, RunError};
 use server::Server;
 use tokio::task::JoinHandle;
 
@@ -22,7 +22,7 @@ pub(crate) const ACCOUNTS: &str = "/api/v1/namespaces/a/serviceaccounts";
 pub(crate) struct Running {
     pub(crate) health: Health,
     pub(crate) stop: CancellationToken,
-    pub(crate) task: JoinHandle<Result<(), Unfinished>>,
+    pub(crate) task: JoinHandle<Result<(), RunError>>,
 }
 
 pub(crate) fn manager(server: &Server) -> Manager {
@@ -43,7 +43,7 @@ impl Running {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 
-    pub(crate) async fn stopped(self) -> Result<(), Unfinished> {
+    pub(crate) async fn stopped(self) -> Result<(), RunError> {
         self.stop.cancel();
         self.task.await.unwrap()
     }
