@@ -23,6 +23,7 @@ mod root_ca;
 mod statefulset;
 mod storage_protection;
 mod ttl;
+mod volume;
 
 use std::collections::BTreeSet;
 
@@ -39,10 +40,13 @@ pub const NAMES: &[(&str, &str)] = &[
     ("disruption-controller", "disruption"),
     ("endpoints-controller", "endpoint"),
     ("endpointslice-controller", "endpointslice"),
+    ("ephemeral-volume-controller", "ephemeral-volume"),
     ("garbage-collector-controller", "garbagecollector"),
     ("job-controller", "job"),
     ("namespace-controller", "namespace"),
     ("node-lifecycle-controller", "nodelifecycle"),
+    ("persistentvolume-binder-controller", "persistentvolume-binder"),
+    ("persistentvolume-expander-controller", "persistentvolume-expander"),
     ("persistentvolume-protection-controller", "pv-protection"),
     ("persistentvolumeclaim-protection-controller", "pvc-protection"),
     ("pod-garbage-collector-controller", "podgc"),
@@ -79,10 +83,16 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "disruption-controller" => manager.add(disruption::Disruption),
         "endpoints-controller" => manager.add(endpoints::subsets::Subsets),
         "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),
+        "ephemeral-volume-controller" => manager.add(volume::ephemeral::EphemeralVolumes),
         garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
         "job-controller" => manager.add(job::Jobs::default()),
         "namespace-controller" => manager.add(namespace::Namespaces),
         "node-lifecycle-controller" => manager.add(node::lifecycle::NodeLifecycle),
+        "persistentvolume-binder-controller" => manager
+            .add(volume::claims::Claims)
+            .add(volume::volumes::Volumes)
+            .add_task("persistentvolume-binder-controller", volume::make_standard_class),
+        "persistentvolume-expander-controller" => manager.add(volume::grow::Growth),
         "persistentvolume-protection-controller" => manager.add(storage_protection::VolumeProtection),
         "persistentvolumeclaim-protection-controller" => manager.add(storage_protection::ClaimProtection),
         "pod-garbage-collector-controller" => manager.add(pod_gc::PodGc::default()),

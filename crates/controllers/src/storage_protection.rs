@@ -28,7 +28,7 @@ fn without(finalizers: Option<&Vec<String>>, version: Option<&str>, finalizer: &
 }
 
 /// The names of the claims that a pod uses, generic ephemeral ones included.
-fn claims(pod: &Pod) -> Vec<String> {
+pub(crate) fn claims(pod: &Pod) -> Vec<String> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
     volumes
