@@ -175,8 +175,13 @@ pub(crate) fn decide(server: &Server, a: &Attributes<'_>) -> Decision {
     server.authority.policy(server.config.store.as_ref()).allows(a)
 }
 
-/// 403 unless the user may do it.
-pub(crate) fn authorize(server: &Server, a: &Attributes<'_>) -> Result<()> {
-    let d = decide(server, a);
+/// 403 unless the user may make this request.
+pub(crate) fn authorize_request(server: &Server, call: &Call) -> Result<()> {
+    let a = attributes(call, &call.user);
+    let d = decide(server, &a);
+    if let Some(trail) = &call.trail {
+        trail.annotate("authorization.k8s.io/decision", if d.allowed { "allow" } else { "forbid" });
+        trail.annotate("authorization.k8s.io/reason", &d.reason);
+    }
     if d.allowed { Ok(()) } else { Err(a.forbidden(&d.reason)) }
 }

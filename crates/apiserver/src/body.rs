@@ -3,6 +3,7 @@
 //! Nothing here knows objects. Invariant: a request's body is never read beyond its limit, and a stream holds no
 //! more than the chunk it is making.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,7 +24,11 @@ type BoxStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 const FORGOTTEN: usize = 4 * LIMIT;
 
 /// Body of an answer.
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    /// What ends with the body, such as its place among the requests under way.
+    held: Option<Box<dyn Any + Send>>,
+}
 
 enum Kind {
     Full(Bytes),
@@ -33,22 +38,32 @@ enum Kind {
 impl Body {
     /// No bytes.
     pub fn empty() -> Self {
-        Self(Kind::Full(Bytes::new()))
+        Self { kind: Kind::Full(Bytes::new()), held: None }
     }
 
     /// All at once.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Full(bytes.into()))
+        Self { kind: Kind::Full(bytes.into()), held: None }
     }
 
     /// Chunk by chunk; each is made when the connection can take it.
     pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Kind::Stream(Box::pin(chunks)))
+        Self { kind: Kind::Stream(Box::pin(chunks)), held: None }
+    }
+
+    /// With something that is dropped when the last of it has gone, or nobody wants it any more.
+    #[must_use]
+    pub fn holding(mut self, guard: impl Send + 'static) -> Self {
+        self.held = Some(match self.held.take() {
+            None => Box::new(guard),
+            Some(held) => Box::new((held, guard)),
+        });
+        self
     }
 
     /// The bytes, if they are all there.
     pub fn as_full(&self) -> Option<&Bytes> {
-        match &self.0 {
+        match &self.kind {
             Kind::Full(b) => Some(b),
             Kind::Stream(_) => None,
         }
@@ -63,7 +78,7 @@ impl Default for Body {
 
 impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.0 {
+        match &self.kind {
             Kind::Full(b) => write!(f, "Body({} bytes)", b.len()),
             Kind::Stream(_) => f.write_str("Body(stream)"),
         }
@@ -78,7 +93,7 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<std::result::Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::Full(b) if b.is_empty() => Poll::Ready(None),
             Kind::Full(b) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(b))))),
             Kind::Stream(s) => s.as_mut().poll_next(cx).map(|c| c.map(|b| Ok(Frame::data(b)))),
@@ -86,11 +101,11 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Kind::Full(b) if b.is_empty())
+        matches!(&self.kind, Kind::Full(b) if b.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Full(b) => SizeHint::with_exact(b.len() as u64),
             Kind::Stream(_) => SizeHint::default(),
         }

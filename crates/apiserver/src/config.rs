@@ -36,8 +36,28 @@ pub struct Config {
     pub advertise: String,
     /// What `/version` says.
     pub version: Version,
-    /// Is told of every request.
+    /// Is told of requests.
     pub audit: Option<Arc<dyn Audit>>,
+    /// Requests that may be under way at a time.
+    pub most: InFlight,
+}
+
+/// Requests that may be under way at a time; those beyond are told to come back (429).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// Reading requests, watches aside; the reference's default.
+    pub reading: usize,
+    /// Writing requests; the reference's default.
+    pub writing: usize,
+    /// Watches and other long-running requests. The reference has no number for them (it only slows down how many may
+    /// begin at a time); here each costs some kilobytes, so there is one.
+    pub watching: usize,
+}
+
+impl Default for InFlight {
+    fn default() -> Self {
+        Self { reading: 400, writing: 200, watching: 50_000 }
+    }
 }
 
 impl Config {
@@ -55,6 +75,7 @@ impl Config {
             advertise: "127.0.0.1:6443".to_owned(),
             version: Version::default(),
             audit: None,
+            most: InFlight::default(),
         }
     }
 

@@ -41,6 +41,9 @@ pub(crate) async fn resource(
     }
     if let Some(text) = &target.version().deprecation {
         call.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
+        if let Some(trail) = &call.trail {
+            trail.annotate("k8s.io/deprecated", "true");
+        }
     }
     if !i.subresource.is_empty() {
         return subresource(server, &target, call, accepted).await;

@@ -37,7 +37,7 @@ mod write;
 mod yaml;
 
 pub use body::Body;
-pub use config::{Authentication, Config, Version};
+pub use config::{Authentication, Config, InFlight, Version};
 pub use meta::Meta;
-pub use serve::PeerCertificate;
+pub use serve::{PeerAddress, PeerCertificate};
 pub use server::ApiServer;

@@ -226,7 +226,7 @@ fn rewrite(json: &[u8], format: Format) -> Bytes {
     write(&serde_json::from_slice(json).unwrap_or_default(), format)
 }
 
-async fn collect(body: Body) -> Bytes {
+pub(crate) async fn collect(body: Body) -> Bytes {
     use http_body_util::BodyExt;
     body.collect().await.map(|c| c.to_bytes()).unwrap_or_default()
 }

@@ -34,6 +34,7 @@ pub(crate) async fn create(server: &Arc<Server>, target: &Target, call: &mut Cal
     let mut w = writing(server, target, call, "", &options);
     let table = server.registry.table();
     let mut object = decode::object(&table, target, &bytes, form, options.field_validation, &mut w.warnings)?;
+    call.asks(&object);
     let empty = w.empty();
     w.track(&empty, &mut object);
     drop(w);

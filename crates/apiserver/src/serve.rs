@@ -5,6 +5,7 @@
 //! Invariant: [`serve`] returns only when every connection is closed, at the latest at the deadline.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,10 @@ use crate::ApiServer;
 /// The client certificate of a connection, verified against the CA by TLS; a request extension.
 #[derive(Clone, Debug)]
 pub struct PeerCertificate(pub CertificateDer<'static>);
+
+/// The address that a connection comes from; a request extension.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerAddress(pub IpAddr);
 
 /// Limits of the edge.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +89,8 @@ pub async fn serve(
             () = stop.cancelled() => break Ok(()),
             a = listener.accept() => a,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, from) = match accepted {
+            Ok((stream, address)) => (stream, PeerAddress(address.ip().to_canonical())),
             Err(e) if transient(&e) => {
                 // Out of descriptors or the client went away: give others a moment to close.
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -100,7 +105,7 @@ pub async fn serve(
             let _slot = slot;
             let work = async {
                 match acceptor {
-                    None => connection(server, stream, None, limits, watcher).await,
+                    None => connection(server, stream, (from, None), limits, watcher).await,
                     Some(acceptor) => {
                         let Ok(Ok(tls)) =
                             tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await
@@ -109,7 +114,7 @@ pub async fn serve(
                         };
                         let peer = tls.get_ref().1.peer_certificates().and_then(<[_]>::first);
                         let peer = peer.map(|c| PeerCertificate(c.clone().into_owned()));
-                        connection(server, tls, peer, limits, watcher).await;
+                        connection(server, tls, (from, peer), limits, watcher).await;
                     }
                 }
             };
@@ -138,7 +143,7 @@ fn transient(e: &io::Error) -> bool {
 async fn connection<S>(
     server: ApiServer,
     stream: S,
-    peer: Option<PeerCertificate>,
+    (from, peer): (PeerAddress, Option<PeerCertificate>),
     limits: Limits,
     watcher: hyper_util::server::graceful::Watcher,
 ) where
@@ -161,6 +166,7 @@ async fn connection<S>(
         .initial_stream_window_size(256 * 1024)
         .initial_connection_window_size(1024 * 1024);
     let service = service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(from);
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());
         }

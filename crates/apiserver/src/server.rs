@@ -1,6 +1,7 @@
 //! [`ApiServer`]: the chain that every request goes through, whatever transport it came by.
 //!
-//! Panic isolation → request info → limits → authentication → impersonation → authorization → handler → response.
+//! Panic isolation → request info → authentication → audit → impersonation → limits → authorization → handler →
+//! response.
 //! Invariant: the service never errs; what goes wrong becomes a `Status` response.
 
 use std::convert::Infallible;
@@ -17,15 +18,15 @@ use homeostat_access::User;
 use homeostat_access::impersonation::{self, Impersonation};
 use homeostat_model::Status;
 use homeostat_model::status::Result;
-use http::{Request, Response, header, request};
+use http::{HeaderName, HeaderValue, Request, Response, header, request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Hooks;
-use crate::audit::Event;
+use crate::audit::Trail;
 use crate::authority::{self, Authority};
 use crate::body::{Body, BoxError, Incoming};
-use crate::config::Config;
+use crate::config::{Config, InFlight};
 use crate::negotiate::{self, Accepted, Format};
 use crate::nonresource;
 use crate::options::Query;
@@ -37,10 +38,8 @@ use crate::{bootstrap, crds, dispatch, upkeep};
 
 /// Time that a request other than a watch may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Reading requests at a time, watches aside; the reference's default.
-const READING: usize = 400;
-/// Writing requests at a time; the reference's default.
-const WRITING: usize = 200;
+/// The header that names a request: the client's, or one that the server makes up.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// An API server. Clones share everything; each is a tower service.
 #[derive(Clone)]
@@ -55,7 +54,7 @@ pub(crate) struct Server {
     pub(crate) services: Allocator,
     pub(crate) hooks: Hooks,
     impersonation: Impersonation,
-    limits: InFlight,
+    limits: Slots,
 }
 
 impl Drop for Server {
@@ -75,30 +74,59 @@ pub(crate) struct Call {
     pub(crate) user: User,
     /// What the answer is to warn of, be it good or bad.
     pub(crate) warnings: Warnings,
+    /// The request's name; the answer repeats it.
+    pub(crate) audit_id: HeaderValue,
+    /// Present where somebody is told of this request.
+    pub(crate) trail: Option<Trail>,
+    /// A long-running request's place among those; it keeps it as long as its body.
+    slot: Option<OwnedSemaphorePermit>,
 }
 
 /// Warnings of one request, gathered by whoever has one.
 pub(crate) type Warnings = Arc<Mutex<Vec<String>>>;
 
 impl Call {
+    /// Notes the object that the request's body is, for whoever is told of the request.
+    pub(crate) fn asks(&self, object: &serde_json::Value) {
+        if let Some(trail) = &self.trail {
+            trail.request(object);
+        }
+    }
+
+    /// Notes the patch that the request's body is.
+    pub(crate) fn asks_by_patch(&self, body: &[u8]) {
+        if let Some(trail) = &self.trail {
+            trail.patch(body);
+        }
+    }
+
     /// A header as text; `None` where absent or not printable.
     pub(crate) fn header(&self, name: header::HeaderName) -> Option<&str> {
         self.parts.headers.get(name).and_then(|v| v.to_str().ok())
     }
 }
 
-/// Requests that may be under way at a time, long-running ones aside.
-struct InFlight {
+/// Places for requests that may be under way at a time.
+struct Slots {
     reading: Arc<Semaphore>,
     writing: Arc<Semaphore>,
+    watching: Arc<Semaphore>,
 }
 
-impl InFlight {
+impl Slots {
+    fn new(most: InFlight) -> Self {
+        let slots = |n: usize| Arc::new(Semaphore::new(n.min(Semaphore::MAX_PERMITS)));
+        Self { reading: slots(most.reading), writing: slots(most.writing), watching: slots(most.watching) }
+    }
+
     fn enter(&self, info: &RequestInfo) -> Result<Option<OwnedSemaphorePermit>> {
-        if info.long_running() || (!info.is_resource && info.read_only()) {
-            return Ok(None);
-        }
-        let slots = if info.read_only() { &self.reading } else { &self.writing };
+        let slots = match (info.long_running(), info.read_only()) {
+            (true, _) => &self.watching,
+            // Health and discovery are answered however many others are under way.
+            (false, true) if !info.is_resource => return Ok(None),
+            (false, true) => &self.reading,
+            (false, false) => &self.writing,
+        };
         slots.clone().try_acquire_owned().map(Some).map_err(|_| {
             Status::new(429, "TooManyRequests", "Too many requests, please try again later.").retry_after(1)
         })
@@ -118,10 +146,7 @@ impl ApiServer {
             services: Allocator::default(),
             hooks: Hooks::default(),
             impersonation: Impersonation::default(),
-            limits: InFlight {
-                reading: Arc::new(Semaphore::new(READING)),
-                writing: Arc::new(Semaphore::new(WRITING)),
-            },
+            limits: Slots::new(config.most),
             config,
         });
         bootstrap::write(&server);
@@ -169,6 +194,7 @@ impl ApiServer {
                 ))),
             }
         };
+        let panicked = result.is_err();
         let result = result.unwrap_or_else(|panic| {
             let text = panic
                 .downcast_ref::<String>()
@@ -176,6 +202,9 @@ impl ApiServer {
                 .or_else(|| panic.downcast_ref::<&str>().copied())
                 .unwrap_or("unknown");
             tracing::error!(panic = text, "a request made the server panic");
+            if let Some(trail) = &call.trail {
+                trail.panicked(text);
+            }
             Err(Status::new(
                 500,
                 "InternalError",
@@ -183,22 +212,33 @@ impl ApiServer {
             ))
         });
         let mut warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
-        let response = match result {
+        let trail = call.trail.take();
+        let mut response = match result {
             Ok(mut answer) => {
                 answer.warnings.append(&mut warnings);
+                if let Some(trail) = &trail {
+                    answer = trail.answered(answer).await;
+                }
                 respond::response(answer, shape).await
             }
             Err(status) => {
+                if let Some(trail) = trail.as_ref().filter(|_| !panicked) {
+                    trail.failed(&status);
+                }
                 let mut r = respond::error(&status, shape).await;
                 respond::add_warnings(r.headers_mut(), &warnings);
                 r
             }
         };
-        if let Some(audit) = &self.0.config.audit {
-            let code = response.status().as_u16();
-            audit.answered(&Event { user: &call.user, info: &call.info, code });
+        response.headers_mut().insert(AUDIT_ID, call.audit_id);
+        if let Some(trail) = trail {
+            let ending = trail.ending(long, panicked);
+            response = response.map(|body| body.holding(ending));
         }
-        response
+        match call.slot {
+            None => response,
+            Some(slot) => response.map(|body| body.holding(slot)),
+        }
     }
 
     /// Whether what a request names has a form in protobuf, views aside.
@@ -211,23 +251,34 @@ impl ApiServer {
 
     async fn handle(&self, call: &mut Call, accepted: Result<Accepted>) -> Result<Answer> {
         let server = &self.0;
-        let _slot = server.limits.enter(&call.info)?;
-        call.user = self.user(call)?;
-        authority::authorize(server, &authority::attributes(call, &call.user))?;
+        let came = server.config.clock.now();
+        let user = authority::authenticate(server, call).inspect_err(|_| {
+            call.trail = Trail::begin(server, call, None, came);
+        })?;
+        call.trail = Trail::begin(server, call, Some(&user), came);
+        call.user = self.impersonate(call, user)?;
+        let mut slot = server.limits.enter(&call.info)?;
+        if call.info.long_running() {
+            call.slot = slot.take();
+        }
+        authority::authorize_request(server, call)?;
         if call.info.is_resource {
             return dispatch::resource(server, call, accepted).await;
         }
         nonresource::serve(server, call).await
     }
 
-    /// Whose request it is, impersonation included.
-    fn user(&self, call: &Call) -> Result<User> {
+    /// In whose name the request is made.
+    fn impersonate(&self, call: &Call, user: User) -> Result<User> {
         let server = &self.0;
-        let user = authority::authenticate(server, call)?;
         let headers = call.parts.headers.iter().filter_map(|(k, v)| Some((k.as_str(), v.to_str().ok()?)));
         let Some(wanted) = impersonation::wanted(headers)? else { return Ok(user) };
         let policy = server.authority.policy(server.config.store.as_ref());
-        server.impersonation.resolve(&policy, &authority::attributes(call, &user), &wanted)
+        let other = server.impersonation.resolve(&policy, &authority::attributes(call, &user), &wanted)?;
+        if let Some(trail) = &call.trail {
+            trail.impersonated(&other);
+        }
+        Ok(other)
     }
 }
 
@@ -248,6 +299,10 @@ where
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), &query);
+        let audit_id =
+            parts.headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned().unwrap_or_else(|| {
+                HeaderValue::try_from(self.0.config.entropy.uid()).unwrap_or(HeaderValue::from_static(""))
+            });
         let call = Call {
             info,
             query,
@@ -255,6 +310,9 @@ where
             body: Mutex::new(Some(Incoming::new(body))),
             user: User::default(),
             warnings: Warnings::default(),
+            audit_id,
+            trail: None,
+            slot: None,
         };
         let server = self.clone();
         Box::pin(async move { Ok(server.respond(call).await) })

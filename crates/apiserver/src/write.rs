@@ -23,6 +23,7 @@ use homeostat_store::{CommitError, Draft, Event, Expect, Key, Op, Record, Write}
 use serde_json::Value;
 
 use crate::admission::{Operation, Subject};
+use crate::audit::Trail;
 use crate::convert;
 use crate::meta::Meta;
 use crate::object::{self, store_name};
@@ -47,6 +48,8 @@ pub(crate) struct Writing<'a> {
     pub(crate) warnings: Vec<String>,
     /// Where the warnings go in the end, however it ends.
     pub(crate) sink: Option<&'a Warnings>,
+    /// The trail of the request, where somebody is told of it.
+    pub(crate) trail: Option<&'a Trail>,
 }
 
 impl Drop for Writing<'_> {
@@ -122,6 +125,7 @@ impl<'a> Writing<'a> {
         Self {
             warnings: Vec::new(),
             sink: None,
+            trail: self.trail,
             manager: self.manager.clone(),
             server: self.server,
             target: self.target,
@@ -130,6 +134,13 @@ impl<'a> Writing<'a> {
             subresource: self.subresource,
             dry_run: self.dry_run,
             options: Value::Null,
+        }
+    }
+
+    /// Adds an annotation to the request's audit event: what an admission plugin or a webhook says of it.
+    pub(crate) fn annotate(&self, key: &str, value: &str) {
+        if let Some(trail) = self.trail {
+            trail.annotate(key, value);
         }
     }
 

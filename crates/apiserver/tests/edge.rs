@@ -132,6 +132,25 @@ async fn nonsense_and_silence_hurt_nobody_else() {
 }
 
 #[tokio::test]
+async fn heads_have_a_size() {
+    let e = edge(Limits::default()).await;
+    for (bytes, want) in [(32 * 1024, "200"), (96 * 1024, "431")] {
+        let mut stream = e.connect(None).await;
+        let head = format!(
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: {}\r\n\r\n",
+            "x".repeat(bytes)
+        );
+        // A server that has seen enough may hang up while we still write.
+        let _ = stream.write_all(head.as_bytes()).await;
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text).await;
+        assert_eq!(code(&String::from_utf8_lossy(&text)), want, "{bytes}");
+    }
+    e.stop.cancel();
+    e.task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn watches_end_with_the_server() {
     let e = edge(Limits { drain: Duration::from_secs(2), ..Limits::default() }).await;
     let mut watch = e.connect(Some("admin")).await;

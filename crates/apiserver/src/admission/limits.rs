@@ -100,6 +100,7 @@ pub(crate) async fn charge(w: &Writing<'_>, object: &Value, old: Option<&Value>)
             options: Value::Null,
             warnings: Vec::new(),
             sink: None,
+            trail: None,
         };
         let mut attempt = |live: &Value, _: &mut Vec<String>| {
             let mut new = live.clone();

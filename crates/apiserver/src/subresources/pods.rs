@@ -31,6 +31,7 @@ async fn read(call: &mut Call) -> Result<Value> {
     let bytes = body(call).await?;
     let parsed = crate::decode::parse(&bytes, form).map_err(Status::bad_request)?;
     if parsed.value.is_object() {
+        call.asks(&parsed.value);
         Ok(parsed.value)
     } else {
         Err(Status::bad_request("the body is not an object"))

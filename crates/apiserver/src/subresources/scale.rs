@@ -67,8 +67,15 @@ pub(crate) async fn serve(
         Some(_) => WriteKind::Patch,
     };
     let options = WriteOptions::parse(&call.query, kind)?;
+    if patch {
+        call.asks_by_patch(&bytes);
+    }
     let source = match (form, input) {
-        (None, Some(input)) => Source::Put(put(&bytes, input, &name)?),
+        (None, Some(input)) => {
+            let scale = put(&bytes, input, &name)?;
+            call.asks(&scale);
+            Source::Put(scale)
+        }
         (Some(Form::Apply), _) => {
             let (v, _) = parse_yaml(&bytes, MAX_DEPTH)
                 .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;

@@ -32,6 +32,7 @@ pub(crate) async fn create(
     let bytes = body(call).await?;
     let options = WriteOptions::parse(&call.query, WriteKind::Create)?;
     let request = decode::parse(&bytes, form).map_err(Status::bad_request)?.value;
+    call.asks(&request);
     let kind = request["kind"].as_str().unwrap_or("TokenRequest");
     if kind != "TokenRequest" || !request.is_object() {
         return Err(Status::bad_request(format!(

@@ -26,6 +26,7 @@ pub(crate) async fn create(
     let mut w = writing(server, target, call, "", &options);
     let table = server.registry.table();
     let object = decode::object(&table, target, &bytes, input, options.field_validation, &mut w.warnings)?;
+    call.asks(&object);
     let outcome = w.create(object, false).await?;
     answer(server, target, call, accepted, StatusCode::CREATED, &outcome).await
 }

@@ -71,6 +71,7 @@ async fn options(call: &mut Call) -> Result<DeleteOptions> {
         )));
     }
     check_types(&v)?;
+    call.asks(&v);
     DeleteOptions::from_value(&v)
 }
 
@@ -211,6 +212,7 @@ pub(crate) async fn instance(
         options: Value::Null,
         warnings: Vec::new(),
         sink: None,
+        trail: None,
     };
     match one(&mut w, name, &DeleteOptions::default()).await {
         Ok(d) => Ok(d.gone),

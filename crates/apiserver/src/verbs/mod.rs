@@ -57,6 +57,7 @@ pub(crate) fn writing<'a>(
         options: told(call),
         warnings: Vec::new(),
         sink: Some(&call.warnings),
+        trail: call.trail.as_ref(),
     }
 }
 

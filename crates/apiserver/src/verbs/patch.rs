@@ -64,6 +64,7 @@ pub(crate) async fn patch(
 ) -> Result<Answer> {
     let form = form(target, call.header(header::CONTENT_TYPE))?;
     let bytes = body(call).await?;
+    call.asks_by_patch(&bytes);
     let kind = if form == Form::Apply { WriteKind::Apply } else { WriteKind::Patch };
     let options = WriteOptions::parse(&call.query, kind)?;
     let mut w = writing(server, target, call, subresource, &options);

@@ -29,6 +29,7 @@ pub(crate) async fn update(
     let mut w = writing(server, target, call, subresource, &options);
     let table = server.registry.table();
     let new = decode::object(&table, target, &bytes, input, options.field_validation, &mut w.warnings)?;
+    call.asks(&new);
     let name = &call.info.path_name;
     check_name(&new, name)?;
     let mut code = StatusCode::OK;

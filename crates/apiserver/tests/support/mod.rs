@@ -15,9 +15,15 @@ use tower::Service;
 
 /// A server with a fixed start of time and a seed.
 pub fn server() -> ApiServer {
+    server_with(|_| ())
+}
+
+/// As [`server`], with its configuration changed.
+pub fn server_with(change: impl FnOnce(&mut Config)) -> ApiServer {
     let mut config = Config::new(Arc::new(Memory::new()));
     config.clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     config.entropy = Entropy::seeded(7);
+    change(&mut config);
     ApiServer::new(config)
 }
 
