@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::fidelity::{self, Client, Options, Summary};
 use crate::run::{cargo, output, root, run};
-use crate::{kubectl, tidy};
+use crate::{crds, kubectl, tidy};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
@@ -56,6 +56,9 @@ pub(crate) fn test(args: &TestArgs) -> Result<(), String> {
         let kubectls = kubectl::provide()?;
         let list = std::env::join_paths(&kubectls).map_err(|e| e.to_string())?;
         unit.env("HOMEOSTAT_KUBECTL", list);
+        if let Some(folder) = crds::provide()? {
+            unit.env("HOMEOSTAT_CRDS", folder);
+        }
     }
     run(&mut unit)?;
     run(cargo().args(["test", "--quiet", "--workspace", "--doc"]))?;

@@ -3,6 +3,7 @@
 //! It needs only Rust and a C compiler. What a chore needs beyond that it says; with `CI=true` it installs it.
 
 mod chores;
+mod crds;
 mod data;
 mod fidelity;
 mod kubectl;
