@@ -5,27 +5,31 @@
 //! nothing and whose rights the derived RBAC doesn't include.
 
 use std::any::TypeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use homeostat_model::selector::Labels;
 use homeostat_model::{Clock, Entropy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, Patch, Preconditions};
+use kube::core::{ApiResource, DynamicObject};
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::apply::{sparse, strip_nulls};
 use crate::cache::Cache;
-use crate::dependencies::{Dependencies, Reads};
+use crate::dependencies::{Dependencies, KindId, Reads};
+use crate::dynamic::{self, Dynamic};
 use crate::error::{Error, Result};
 use crate::event::{Event, Recorder};
 use crate::key::Key;
-use crate::kinds::{Has, Sees, Writes};
+use crate::kinds::{Has, Kinds, Sees, Visitor, Writes};
 use crate::object::Object;
 use crate::operator::Operator;
 use crate::watches::{Handles, View};
@@ -40,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) handles: Arc<Handles>,
     pub(crate) dependencies: Dependencies,
     pub(crate) sent: Sent,
+    pub(crate) dynamic: Dynamic,
 }
 
 /// What was sent last, to not send it again.
@@ -93,6 +98,8 @@ pub struct Context<O: Operator> {
     key: Key,
     object: Option<Arc<O::Resource>>,
     reads: Reads,
+    /// What this reconcile applied, created or kept: see [`Context::prune`].
+    kept: Mutex<BTreeSet<(TypeId, Key)>>,
     operator: PhantomData<fn() -> O>,
 }
 
@@ -107,7 +114,7 @@ impl<O: Operator> fmt::Debug for Context<O> {
 
 impl<O: Operator> Context<O> {
     pub(crate) fn new(shared: Arc<Shared>, key: Key, object: Option<Arc<O::Resource>>) -> Self {
-        Self { shared, key, object, reads: Reads::default(), operator: PhantomData }
+        Self { shared, key, object, reads: Reads::default(), kept: Mutex::default(), operator: PhantomData }
     }
 
     /// The reconcile is over: what it read becomes what it depends on.
@@ -172,7 +179,7 @@ impl<O: Operator> Context<O> {
     where
         O: Sees<T, P>,
     {
-        self.shared.dependencies.read::<T>(&self.reads, &self.key, key);
+        self.shared.dependencies.read(KindId::of::<T>(), &self.reads, &self.key, key);
         self.cached::<T>().get(key)
     }
 
@@ -186,7 +193,7 @@ impl<O: Operator> Context<O> {
         O: Sees<T, P>,
     {
         let namespace = if T::is_namespaced() { self.namespace() } else { None };
-        self.shared.dependencies.listed::<T>(&self.reads, &self.key, namespace, None);
+        self.shared.dependencies.listed(KindId::of::<T>(), &self.reads, &self.key, namespace, None);
         match namespace {
             Some(ns) => self.cached::<T>().in_namespace(ns),
             None => self.cached::<T>().list(),
@@ -199,7 +206,7 @@ impl<O: Operator> Context<O> {
         O: Sees<T, P>,
     {
         let namespace = if T::is_namespaced() { self.namespace() } else { None };
-        self.shared.dependencies.listed::<T>(&self.reads, &self.key, namespace, Some(labels));
+        self.shared.dependencies.listed(KindId::of::<T>(), &self.reads, &self.key, namespace, Some(labels));
         self.cached::<T>().select(namespace, labels)
     }
 
@@ -212,6 +219,38 @@ impl<O: Operator> Context<O> {
             Some(uid) => self.cached::<T>().owned_by(uid),
             None => Vec::new(),
         }
+    }
+
+    /// An object of a kind that becomes known only at run time, from a cache that is opened when it is first asked for.
+    /// When it changes, appears or goes, the reconciled object comes back.
+    ///
+    /// Until the kind is served and its cache complete, it is an error that is tried again: nobody should take what
+    /// isn't known yet for absent. Derived RBAC knows nothing of the kind.
+    ///
+    /// ```no_run
+    /// # use homeostat_sdk::{Context, Key, Operator, Result};
+    /// use kube::core::{ApiResource, GroupVersionKind};
+    ///
+    /// # fn example<O: Operator>(cx: &Context<O>) -> Result<()> {
+    /// let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    /// if let Some(widget) = cx.read_dynamic(&widgets, &Key::namespaced("default", "a"))? {
+    ///     println!("{}", widget.data["spec"]["color"]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_dynamic(&self, resource: &ApiResource, key: &Key) -> Result<Option<Arc<DynamicObject>>> {
+        self.shared.dependencies.read(dynamic::id(resource), &self.reads, &self.key, key);
+        let Some(cache) = self.shared.dynamic.cache(resource, &self.shared) else {
+            return Err(Error::msg("too many kinds were read that aren't declared").terminal());
+        };
+        if !cache.is_synced() {
+            let what = format!("{}/{}", resource.api_version, resource.plural);
+            return Err(Error::msg(format!(
+                "{what} aren't known yet: the kind isn't served, or being listed"
+            )));
+        }
+        Ok(cache.get(key))
     }
 
     /// The cache of a declared kind. Reading from it doesn't bring the reconciled object back: that is for
@@ -297,6 +336,7 @@ impl<O: Operator> Context<O> {
             let text = format!("a {} without metadata.name can't be applied", T::display_kind());
             return Err(Error::msg(text).terminal());
         }
+        self.keep_key::<T>(key.clone());
         let body = sparse(&object)?;
         let (what, hash) = (What::Object(TypeId::of::<T>()), hash(&body));
         if let Some(version) = self.shared.sent.version(what, &key, hash)
@@ -317,7 +357,58 @@ impl<O: Operator> Context<O> {
     {
         let mut object = object;
         self.place(&mut object, <O as Writes<T, P>>::OWNED)?;
-        self.shared.writer.create(&object).await
+        let created: T = self.shared.writer.create(&object).await?;
+        self.keep_key::<T>(Key::of(&created));
+        Ok(created)
+    }
+
+    fn keep_key<T: Object>(&self, key: Key) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert((TypeId::of::<T>(), key));
+    }
+
+    /// Keeps an owned object from [`prune`](Self::prune), though this reconcile doesn't apply it.
+    pub fn keep<T: Object, I>(&self, object: &T)
+    where
+        O::Owns: Has<T, I>,
+    {
+        self.keep_key::<T>(Key::of(object));
+    }
+
+    /// Deletes what the reconciled object controls, of all kinds in [`Operator::Owns`], but this reconcile has neither
+    /// applied nor created nor [kept](Self::keep). How many that were.
+    ///
+    /// Call it at the end, when everything that should be is applied:
+    ///
+    /// ```
+    /// # use homeostat_sdk::{Context, Next, Operator, Result};
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+    /// # struct Greeter;
+    /// # impl Operator for Greeter {
+    /// #     type Resource = ServiceAccount;
+    /// #     type Owns = (ConfigMap,);
+    /// #     type Reads = ();
+    /// async fn reconcile(&self, account: &ServiceAccount, cx: &Context<Self>) -> Result<Next> {
+    ///     for secret in account.secrets.iter().flatten() {
+    ///         let mut map = ConfigMap::default();
+    ///         map.metadata.name = secret.name.clone();
+    ///         cx.apply(map).await?;
+    ///     }
+    ///     // The ConfigMaps of secrets that are no longer named go.
+    ///     cx.prune().await?;
+    ///     Ok(Next::done())
+    /// }
+    /// # }
+    /// ```
+    pub async fn prune(&self) -> Result<usize> {
+        let Some(uid) = self.object.as_ref().and_then(|o| o.meta().uid.clone()) else { return Ok(0) };
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut leftover = Leftover { shared: &self.shared, uid: &uid, kept: &kept, deletions: Vec::new() };
+        O::Owns::visit(&mut leftover);
+        let mut gone = 0;
+        for deletion in leftover.deletions {
+            gone += usize::from(deletion.await?);
+        }
+        Ok(gone)
     }
 
     /// Replaces an object. It conflicts where the object changed since `object` was read.
@@ -410,6 +501,34 @@ impl<O: Operator> Context<O> {
     /// Tells people about another object.
     pub async fn event_about<T: Object>(&self, object: &T, event: Event) {
         self.shared.recorder.record(object.object_ref(&()), event).await;
+    }
+}
+
+/// Deletions of what is owned and not kept.
+struct Leftover<'a> {
+    shared: &'a Shared,
+    uid: &'a str,
+    kept: &'a BTreeSet<(TypeId, Key)>,
+    deletions: Vec<BoxFuture<'static, Result<bool>>>,
+}
+
+impl Visitor for Leftover<'_> {
+    fn kind<T: Object>(&mut self, _edits: bool) {
+        for object in self.shared.handles.get::<T>().owned_by(self.uid) {
+            let key = Key::of(&*object);
+            if object.meta().deletion_timestamp.is_some()
+                || self.kept.contains(&(TypeId::of::<T>(), key.clone()))
+            {
+                continue;
+            }
+            let uid = object.meta().uid.clone();
+            let params = DeleteParams {
+                preconditions: Some(Preconditions { resource_version: None, uid }),
+                ..DeleteParams::default()
+            };
+            let writer = self.shared.writer.clone();
+            self.deletions.push(async move { writer.delete::<T>(&key, &params).await }.boxed());
+        }
     }
 }
 

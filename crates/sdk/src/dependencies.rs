@@ -9,9 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use homeostat_model::selector::Labels;
 
-use crate::cache::{Change, matches};
 use crate::key::Key;
-use crate::object::Object;
+
+/// A kind: by its type, or, where the type fits many, by its path as well.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KindId(TypeId, Option<Arc<str>>);
+
+impl KindId {
+    /// The kind that `T` is.
+    pub(crate) fn of<T: 'static>() -> Self {
+        Self(TypeId::of::<T>(), None)
+    }
+
+    /// A kind known at run time.
+    pub(crate) fn at<T: 'static>(path: &str) -> Self {
+        Self(TypeId::of::<T>(), Some(path.into()))
+    }
+}
 
 /// A set of objects that was listed.
 #[derive(Clone)]
@@ -33,14 +47,14 @@ struct Kind {
 /// What the keys of one operator depend on.
 #[derive(Default)]
 pub(crate) struct Dependencies {
-    kinds: Mutex<BTreeMap<TypeId, Kind>>,
+    kinds: Mutex<BTreeMap<KindId, Kind>>,
 }
 
 /// What one reconcile has read so far.
 #[derive(Default)]
 pub(crate) struct Reads {
-    names: Mutex<BTreeMap<TypeId, BTreeSet<Key>>>,
-    lists: Mutex<BTreeMap<TypeId, Vec<Listed>>>,
+    names: Mutex<BTreeMap<KindId, BTreeSet<Key>>>,
+    lists: Mutex<BTreeMap<KindId, Vec<Listed>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -48,10 +62,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Dependencies {
-    /// `reader` is about to read the `T` of this key.
-    pub(crate) fn read<T: Object>(&self, reads: &Reads, reader: &Key, key: &Key) {
-        let id = TypeId::of::<T>();
-        lock(&reads.names).entry(id).or_default().insert(key.clone());
+    /// `reader` is about to read the object of this kind and key.
+    pub(crate) fn read(&self, id: KindId, reads: &Reads, reader: &Key, key: &Key) {
+        lock(&reads.names).entry(id.clone()).or_default().insert(key.clone());
         let mut kinds = lock(&self.kinds);
         let kind = kinds.entry(id).or_default();
         kind.by_name.entry(key.clone()).or_default().insert(reader.clone());
@@ -59,16 +72,16 @@ impl Dependencies {
     }
 
     /// `reader` is about to list.
-    pub(crate) fn listed<T: Object>(
+    pub(crate) fn listed(
         &self,
+        id: KindId,
         reads: &Reads,
         reader: &Key,
         namespace: Option<&str>,
         labels: Option<&Labels>,
     ) {
-        let id = TypeId::of::<T>();
         let listed = Listed { namespace: namespace.map(Arc::from), labels: labels.cloned() };
-        lock(&reads.lists).entry(id).or_default().push(listed.clone());
+        lock(&reads.lists).entry(id.clone()).or_default().push(listed.clone());
         lock(&self.kinds).entry(id).or_default().lists.entry(reader.clone()).or_default().push(listed);
     }
 
@@ -105,17 +118,16 @@ impl Dependencies {
         }
     }
 
-    /// The keys that depend on what changed.
-    pub(crate) fn of<T: Object>(&self, change: &Change<T>) -> Vec<Key> {
+    /// The keys that depend on the object of this kind and key, which changed. `labelled` says whether labels match it
+    /// as it was or as it is.
+    pub(crate) fn of(&self, id: &KindId, key: &Key, labelled: &dyn Fn(&Labels) -> bool) -> Vec<Key> {
         let kinds = lock(&self.kinds);
-        let (Some(kind), Some(key)) = (kinds.get(&TypeId::of::<T>()), change.key()) else {
-            return Vec::new();
-        };
-        let mut keys = kind.by_name.get(&key).cloned().unwrap_or_default();
+        let Some(kind) = kinds.get(id) else { return Vec::new() };
+        let mut keys = kind.by_name.get(key).cloned().unwrap_or_default();
         for (reader, lists) in &kind.lists {
             let concerns = |l: &Listed| {
                 l.namespace.as_deref().is_none_or(|ns| key.namespace() == Some(ns))
-                    && l.labels.as_ref().is_none_or(|labels| change.each().any(|o| matches(labels, &**o)))
+                    && l.labels.as_ref().is_none_or(labelled)
             };
             if lists.iter().any(concerns) {
                 keys.insert(reader.clone());

@@ -23,7 +23,8 @@ use tokio::time::Instant;
 pub enum Priority {
     /// A change that just happened.
     Normal,
-    /// The initial list and resyncs: handed out when nothing normal waits.
+    /// The initial list and resyncs: handed out when nothing normal waits, and now and then all the same, so that keys
+    /// that come back all the time don't keep the rest waiting for ever.
     Low,
 }
 
@@ -105,8 +106,13 @@ struct Inner<K> {
     running: usize,
     adds: u64,
     retries: u64,
+    /// Normal keys handed out since the last low one.
+    streak: usize,
     closed: bool,
 }
+
+/// While low keys wait, so many normal ones are handed out for each of them.
+const STREAK: usize = 7;
 
 /// A queue of keys for any number of workers.
 #[derive(Debug)]
@@ -164,6 +170,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 running: 0,
                 adds: 0,
                 retries: 0,
+                streak: 0,
                 closed: false,
             }),
             wake: Notify::new(),
@@ -438,18 +445,29 @@ impl<K: Clone + Eq + Hash> Inner<K> {
     }
 
     fn take(&mut self) -> Option<Taken<K>> {
-        for (queue, waiting) in self.ready.iter_mut().zip(&mut self.waiting) {
-            while let Some((key, ticket)) = queue.pop_front() {
-                let Some(entry) = self.entries.get_mut(&key) else { continue };
-                let waited = match entry.state {
-                    State::Ready { ticket: t, since, .. } if t == ticket => since.elapsed(),
-                    _ => continue,
-                };
-                entry.state = State::Running { again: None, since: Instant::now() };
-                *waiting -= 1;
-                self.running += 1;
-                return Some(Taken { key, waited });
+        let turn_of_low = self.streak >= STREAK && self.waiting[Priority::Low as usize] > 0;
+        let order =
+            if turn_of_low { [Priority::Low, Priority::Normal] } else { [Priority::Normal, Priority::Low] };
+        for priority in order {
+            if let Some(taken) = self.take_of(priority) {
+                self.streak = if priority == Priority::Low { 0 } else { self.streak.saturating_add(1) };
+                return Some(taken);
             }
+        }
+        None
+    }
+
+    fn take_of(&mut self, priority: Priority) -> Option<Taken<K>> {
+        while let Some((key, ticket)) = self.ready[priority as usize].pop_front() {
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            let waited = match entry.state {
+                State::Ready { ticket: t, since, .. } if t == ticket => since.elapsed(),
+                _ => continue,
+            };
+            entry.state = State::Running { again: None, since: Instant::now() };
+            self.waiting[priority as usize] -= 1;
+            self.running += 1;
+            return Some(Taken { key, waited });
         }
         None
     }

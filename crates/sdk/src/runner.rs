@@ -24,9 +24,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info, info_span, warn};
 
-use crate::cache::{Cache, Change};
+use crate::cache::{Cache, Change, matches};
 use crate::context::{Context, Shared, What};
-use crate::dependencies::Dependencies;
+use crate::dependencies::{Dependencies, KindId};
+use crate::dynamic::Dynamic;
 use crate::election::Gate;
 use crate::error::{Error, Result};
 use crate::event::Recorder;
@@ -34,7 +35,7 @@ use crate::key::Key;
 use crate::kinds::{Kinds, Visitor};
 use crate::manager::Env;
 use crate::metrics::{Counters, Durations, count};
-use crate::object::Object;
+use crate::object::{Object, Watched};
 use crate::operator::{Next, Operator, Settings};
 use crate::panics;
 use crate::queue::{Outcome, Priority, Queue};
@@ -95,9 +96,10 @@ impl<O: Operator> Runner<O> {
         self.operator.watches(&mut watches);
         let handles =
             Arc::new(Open::new::<O>(&env.caches, env.namespace.as_deref(), &watches.selections).handles);
-        let shared = Arc::new(shared(env, O::name(), handles));
+        let enqueue = enqueue(self.status.queue.clone());
+        let shared = Arc::new(shared(env, O::name(), handles, enqueue.clone()));
         let sources = std::mem::take(&mut watches.sources);
-        subscribe(watches, &shared, &self.status);
+        subscribe(watches, &shared, &enqueue);
         let objects = shared.handles.get::<O::Resource>();
         let crew = Crew {
             work: Arc::new(Typed { operator: self.operator, shared: shared.clone(), objects }),
@@ -112,7 +114,7 @@ impl<O: Operator> Runner<O> {
     }
 }
 
-fn shared(env: &Env, name: &'static str, handles: Arc<Handles>) -> Shared {
+fn shared(env: &Env, name: &'static str, handles: Arc<Handles>, enqueue: Enqueue) -> Shared {
     let writer = Writer::new(env.client.clone(), env.caches.clone(), name);
     Shared {
         recorder: Recorder::new(writer.clone(), env.clock.clone(), env.instance_of(name)),
@@ -122,11 +124,11 @@ fn shared(env: &Env, name: &'static str, handles: Arc<Handles>) -> Shared {
         handles,
         dependencies: Dependencies::default(),
         sent: Default::default(),
+        dynamic: Dynamic::new(env.caches.clone(), env.namespace.clone(), enqueue),
     }
 }
 
-fn subscribe<O: Operator>(watches: Watches<O>, shared: &Arc<Shared>, status: &Status) {
-    let enqueue = enqueue(status.queue.clone());
+fn subscribe<O: Operator>(watches: Watches<O>, shared: &Arc<Shared>, enqueue: &Enqueue) {
     let (to, of, filter) = (enqueue.clone(), shared.clone(), watches.filter);
     shared.handles.get::<O::Resource>().subscribe(move |change: &Change<O::Resource>| {
         let Some(key) = change.key() else { return };
@@ -136,17 +138,16 @@ fn subscribe<O: Operator>(watches: Watches<O>, shared: &Arc<Shared>, status: &St
         if filter.as_ref().is_none_or(|f| f(change)) {
             to(vec![key], change.listed);
         }
-        to_dependents(&of, &to, change);
+        to_dependents(&KindId::of::<O::Resource>(), &of, &to, change);
     });
 
-    let mut owned =
-        SubscribeOwned::<O> { shared, enqueue: &enqueue, filters: &watches.filters, operator: PhantomData };
+    let mut owned = SubscribeOwned::<O> { shared, enqueue, filters: &watches.filters, operator: PhantomData };
     O::Owns::visit(&mut owned);
-    O::Reads::visit(&mut SubscribeRead { shared, enqueue: &enqueue });
+    O::Reads::visit(&mut SubscribeRead { shared, enqueue });
 
     let view = View { handles: shared.handles.clone(), operator: PhantomData };
     for hook in watches.hooks {
-        hook(&view, &enqueue);
+        hook(&view, enqueue);
     }
 }
 
@@ -401,8 +402,9 @@ fn report(operator: &str, key: &Key, error: &Error, delay: Option<Duration>, gon
     }
 }
 
-fn to_dependents<T: Object>(shared: &Shared, enqueue: &Enqueue, change: &Change<T>) {
-    let keys = shared.dependencies.of(change);
+pub(crate) fn to_dependents<T: Watched>(id: &KindId, shared: &Shared, enqueue: &Enqueue, change: &Change<T>) {
+    let Some(key) = change.key() else { return };
+    let keys = shared.dependencies.of(id, &key, &|labels| change.each().any(|o| matches(labels, &**o)));
     if !keys.is_empty() {
         enqueue(keys, change.listed);
     }
@@ -429,7 +431,7 @@ impl<O: Operator> Visitor for SubscribeOwned<'_, O> {
             if !owners.is_empty() && filter.as_ref().is_none_or(|f| f(change)) {
                 enqueue(owners, change.listed);
             }
-            to_dependents(&shared, &enqueue, change);
+            to_dependents(&KindId::of::<T>(), &shared, &enqueue, change);
         });
     }
 }
@@ -442,10 +444,9 @@ struct SubscribeRead<'a> {
 impl Visitor for SubscribeRead<'_> {
     fn kind<T: Object>(&mut self, _edits: bool) {
         let (shared, enqueue) = (self.shared.clone(), self.enqueue.clone());
-        self.shared
-            .handles
-            .get::<T>()
-            .subscribe(move |change: &Change<T>| to_dependents(&shared, &enqueue, change));
+        self.shared.handles.get::<T>().subscribe(move |change: &Change<T>| {
+            to_dependents(&KindId::of::<T>(), &shared, &enqueue, change)
+        });
     }
 }
 

@@ -338,3 +338,25 @@ proptest! {
         runtime.block_on(check(steps));
     }
 }
+
+/// Keys that come back all the time leave room for those that were only listed.
+#[tokio::test(start_paused = true)]
+async fn low_keys_are_not_kept_waiting_for_ever() {
+    let q = Queue::<u32>::default();
+    for key in 0..3 {
+        q.add(key, Priority::Low);
+    }
+    q.add(9, Priority::Normal);
+    let mut low = Vec::new();
+    for n in 1..=32 {
+        let key = q.next().await.unwrap();
+        if key == 9 {
+            q.finish(&key, Outcome::Done);
+            q.add(9, Priority::Normal);
+        } else {
+            low.push((n, key));
+            q.finish(&key, Outcome::Done);
+        }
+    }
+    assert_eq!(low, [(8, 0), (16, 1), (24, 2)]);
+}

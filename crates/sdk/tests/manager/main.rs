@@ -4,8 +4,11 @@ mod operators;
 mod server;
 
 mod context;
+mod election;
 mod events;
 mod lifecycle;
+mod metrics;
+mod reading;
 mod watching;
 
 use std::time::Duration;
@@ -26,7 +29,11 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn manager(server: &Server) -> Manager {
-    Manager::new(server.client())
+    manager_of(server.client())
+}
+
+pub(crate) fn manager_of(client: kube::Client) -> Manager {
+    Manager::new(client)
         .with_clock(Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap()))
         .with_entropy(Entropy::seeded(1))
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -124,6 +125,21 @@ impl Server {
                 let body = serde_json::from_slice(&bytes).unwrap_or_default();
                 let query = parts.uri.query().unwrap_or_default().to_owned();
                 Ok::<_, Infallible>(server.serve(&parts.method, parts.uri.path(), &query, body))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    /// A client that gets no answer, and none of whose requests arrives, while `cut` is set.
+    pub(crate) fn client_with(&self, cut: &Arc<AtomicBool>) -> Client {
+        let (inner, cut) = (self.client(), cut.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (inner, cut) = (inner.clone(), cut.clone());
+            async move {
+                if cut.load(Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
+                inner.send(request).await.map_err(tower::BoxError::from)
             }
         });
         Client::new(service, "default")
