@@ -2,6 +2,7 @@
 //!
 //! Reading is `schema::decode`'s. Invariant: every YAML 1.1 reader gets the same texts back (`"yes"`, `"1"` …).
 
+use homeostat_model::field::quote_into;
 use serde_json::Value;
 
 /// Writes a value.
@@ -174,22 +175,11 @@ fn plain(s: &str) -> bool {
 }
 
 fn double_quoted(out: &mut String, s: &str) {
-    out.push('"');
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}') => {
-                let n = c as u32;
-                out.push_str(&if n < 0x100 { format!("\\x{n:02X}") } else { format!("\\u{n:04X}") });
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    quote_into(out, s, |c| {
+        let n = c as u32;
+        let odd = c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}');
+        odd.then(|| if n < 0x100 { format!("\\x{n:02X}") } else { format!("\\u{n:04X}") })
+    });
 }
 
 #[cfg(test)]

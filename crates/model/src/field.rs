@@ -209,6 +209,20 @@ pub fn go_json(v: &Value) -> String {
 /// Go's `%q`: the escapes that Go and JSON share, others as Go writes them.
 pub fn quote(s: &str) -> String {
     let mut out = String::with_capacity(s.len() + 2);
+    quote_into(&mut out, s, |c| match c {
+        '\u{7}' => Some("\\a".to_owned()),
+        '\u{8}' => Some("\\b".to_owned()),
+        '\u{c}' => Some("\\f".to_owned()),
+        '\u{b}' => Some("\\v".to_owned()),
+        '\0'..='\u{1f}' | '\u{7f}' => Some(format!("\\x{:02x}", c as u32)),
+        _ => None,
+    });
+    out
+}
+
+/// Writes a text in double quotes, with the escapes that Go, JSON and YAML share. `other` says how a further character
+/// is written, where it does not stand for itself.
+pub fn quote_into(out: &mut String, s: &str, other: impl Fn(char) -> Option<String>) {
     out.push('"');
     for c in s.chars() {
         match c {
@@ -217,16 +231,13 @@ pub fn quote(s: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\u{b}' => out.push_str("\\v"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c => out.push(c),
+            c => match other(c) {
+                Some(escape) => out.push_str(&escape),
+                None => out.push(c),
+            },
         }
     }
     out.push('"');
-    out
 }
 
 /// Appends `.name` to a path, or `name` at the root.
@@ -268,6 +279,15 @@ mod tests {
         ];
         for (error, want) in cases {
             assert_eq!(error.to_string(), want);
+        }
+    }
+
+    #[test]
+    fn texts_are_quoted_as_go_quotes_them() {
+        for (text, want) in
+            [("a", r#""a""#), ("\"\\\n\r\t", r#""\"\\\n\r\t""#), ("\u{7}\u{1}é\u{7f}", r#""\a\x01é\x7f""#)]
+        {
+            assert_eq!(quote(text), want);
         }
     }
 }

@@ -8,6 +8,7 @@ mod custom;
 mod json;
 mod scan;
 mod typed;
+mod value;
 mod yaml;
 
 pub use json::parse_json;

@@ -3,11 +3,10 @@
 //! Numbers become what Go's unstructured objects hold: whole ones integers (`3.0` is 3), those beyond 64 bits floats.
 //! Invariant: of a key that stands twice the last value counts.
 
-use std::fmt;
+use serde::de::DeserializeSeed;
+use serde_json::Value;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
-
+use super::value::{Seed, Source};
 use super::{ParseError, scan};
 use crate::path::Path;
 
@@ -41,130 +40,27 @@ fn parse(bytes: &[u8], depth: usize, duplicates: &mut Vec<String>) -> Result<Val
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     // The seed counts the levels.
     deserializer.disable_recursion_limit();
-    let value = Seed { path: &Path::Root, depth, duplicates }.deserialize(&mut deserializer)?;
+    let value = Seed::<Json>::new(depth, duplicates).deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
 
-pub(super) struct Seed<'a> {
-    pub(super) path: &'a Path<'a>,
-    pub(super) depth: usize,
-    pub(super) duplicates: &'a mut Vec<String>,
-}
+/// JSON's keys, told of by their paths.
+struct Json;
 
-impl Seed<'_> {
-    fn note(&mut self, key: &str) {
-        let path = self.path.field(key).to_string();
-        if self.duplicates.len() < MAX_DUPLICATES && !self.duplicates.contains(&path) {
-            self.duplicates.push(path);
+impl Source for Json {
+    type Key = String;
+
+    fn key(key: String) -> (String, u64) {
+        (key, 0)
+    }
+
+    fn twice(map: &Path<'_>, key: &str, _line: u64, duplicates: &mut Vec<String>) {
+        let path = map.field(key).to_string();
+        if duplicates.len() < MAX_DUPLICATES && !duplicates.contains(&path) {
+            duplicates.push(path);
         }
     }
-}
-
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON value")
-    }
-
-    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
-        Ok(Value::Bool(v))
-    }
-
-    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
-        Ok(v.into())
-    }
-
-    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
-        Ok(if v > i64::MAX as u64 { number(v as f64) } else { v.into() })
-    }
-
-    fn visit_i128<E>(self, v: i128) -> Result<Value, E> {
-        Ok(number(v as f64))
-    }
-
-    fn visit_u128<E>(self, v: u128) -> Result<Value, E> {
-        Ok(number(v as f64))
-    }
-
-    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
-        Ok(number(v))
-    }
-
-    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
-        Ok(Value::String(v.to_owned()))
-    }
-
-    fn visit_string<E>(self, v: String) -> Result<Value, E> {
-        Ok(Value::String(v))
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.deserialize(deserializer)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let depth = deeper(self.depth)?;
-        let mut items = Vec::new();
-        loop {
-            let path = self.path.index(items.len());
-            let seed = Seed { path: &path, depth, duplicates: &mut *self.duplicates };
-            match access.next_element_seed(seed)? {
-                Some(item) => items.push(item),
-                None => return Ok(Value::Array(items)),
-            }
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
-        let depth = deeper(self.depth)?;
-        let mut map = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
-            if map.contains_key(&key) {
-                self.note(&key);
-            }
-            let path = self.path.field(&key);
-            let value =
-                access.next_value_seed(Seed { path: &path, depth, duplicates: &mut *self.duplicates })?;
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
-    }
-}
-
-pub(super) fn deeper<E: serde::de::Error>(depth: usize) -> Result<usize, E> {
-    depth.checked_sub(1).ok_or_else(|| E::custom(scan::TOO_DEEP))
-}
-
-/// A float as Go's unstructured objects end up holding it, once written and read again.
-pub(super) fn number(v: f64) -> Value {
-    if v.fract() == 0.0 && v.abs() < 9_223_372_036_854_775_807.0 {
-        return (v as i64).into();
-    }
-    if v.fract() == 0.0 && v > 0.0 {
-        // Go writes the shortest digits and fills up with zeros.
-        if let Ok(n) = v.to_string().parse::<u64>() {
-            return n.into();
-        }
-    }
-    Number::from_f64(v).map_or(Value::Null, Value::Number)
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 //! YAML 1.1 as far as its booleans go (`yes`, `on`). JSON is YAML: it takes the faster way. Invariant: aliases and
 //! nesting are bounded by the parser's budget.
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use serde::de::DeserializeSeed;
+use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
-use super::json::{deeper, number};
+use super::value::{Seed, Source};
 use super::{ParseError, parse_json};
+use crate::path::Path;
 
 /// Parses YAML (or JSON). Returns what Go's strict decoder says of keys that stand twice, one text per key:
 /// `line 4: key "host" already set in map`. [`yaml_duplicates`] makes one error of them.
@@ -27,7 +26,7 @@ pub fn parse_yaml(bytes: &[u8], max_depth: usize) -> Result<(Value, Vec<String>)
     };
     let mut duplicates = Vec::new();
     let parsed = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |deserializer| {
-        Seed { depth: max_depth, duplicates: &mut duplicates }.deserialize(deserializer)
+        Seed::<Yaml>::new(max_depth, &mut duplicates).deserialize(deserializer)
     });
     match parsed {
         Ok(value) => Ok((value, duplicates)),
@@ -75,93 +74,19 @@ fn explain(error: &serde_saphyr::Error) -> String {
     }
 }
 
-struct Seed<'a> {
-    depth: usize,
-    duplicates: &'a mut Vec<String>,
-}
+/// YAML's keys, told of by their lines.
+struct Yaml;
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Value;
+impl Source for Yaml {
+    type Key = Spanned<String>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any YAML value")
+    fn key(key: Spanned<String>) -> (String, u64) {
+        (key.value, key.referenced.line())
     }
 
-    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
-        Ok(Value::Bool(v))
-    }
-
-    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
-        Ok(v.into())
-    }
-
-    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
-        Ok(if v > i64::MAX as u64 { number(v as f64) } else { v.into() })
-    }
-
-    fn visit_i128<E>(self, v: i128) -> Result<Value, E> {
-        Ok(number(v as f64))
-    }
-
-    fn visit_u128<E>(self, v: u128) -> Result<Value, E> {
-        Ok(number(v as f64))
-    }
-
-    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
-        Ok(number(v))
-    }
-
-    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
-        Ok(Value::String(v.to_owned()))
-    }
-
-    fn visit_string<E>(self, v: String) -> Result<Value, E> {
-        Ok(Value::String(v))
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.deserialize(deserializer)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let depth = deeper(self.depth)?;
-        let mut items = Vec::new();
-        while let Some(item) = access.next_element_seed(Seed { depth, duplicates: &mut *self.duplicates })? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let depth = deeper(self.depth)?;
-        let mut map = Map::new();
-        while let Some(key) = access.next_key::<Spanned<String>>()? {
-            let line = key.referenced.line();
-            let key = key.value;
-            if map.contains_key(&key) {
-                let key = homeostat_model::field::quote(&key);
-                self.duplicates.push(format!("line {line}: key {key} already set in map"));
-            }
-            let value = access.next_value_seed(Seed { depth, duplicates: &mut *self.duplicates })?;
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
+    fn twice(_map: &Path<'_>, key: &str, line: u64, duplicates: &mut Vec<String>) {
+        let key = homeostat_model::field::quote(key);
+        duplicates.push(format!("line {line}: key {key} already set in map"));
     }
 }
 

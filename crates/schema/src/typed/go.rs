@@ -2,9 +2,7 @@
 //!
 //! Only what texts of the reference show. Maps print sorted by key, as Go's fmt does.
 
-use std::fmt::Write;
-
-use homeostat_model::field::quote;
+use homeostat_model::field::{quote, quote_into};
 use serde_json::{Number, Value};
 
 use crate::golang;
@@ -133,23 +131,12 @@ fn json_float(f: f64) -> String {
 
 /// A string as `encoding/json` quotes it.
 pub(crate) fn json_string(s: &str, out: &mut String) {
-    out.push('"');
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    quote_into(out, s, |c| match c {
+        '\u{8}' => Some("\\b".to_owned()),
+        '\u{c}' => Some("\\f".to_owned()),
+        '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => Some(format!("\\u{:04x}", c as u32)),
+        _ => None,
+    });
 }
 
 #[cfg(test)]

@@ -20,6 +20,19 @@ use crate::strategy::{Cx, Strategy};
 pub(super) struct Deployments;
 
 const EMPTY_SELECTOR: &str = "empty selector is invalid for deployment";
+const REPLICAS: &str = "cannot be greater than status.replicas";
+
+/// What is rightly written in the template, and yet to be warned of.
+fn template_warnings(object: &Value) -> Vec<String> {
+    warnings("spec.template.spec", at(object, "spec.template.spec"))
+}
+
+/// Rules of an update of a type whose selector stays as it is.
+fn update(of: &dyn Strategy, cx: &Cx<'_>, new: &Value, old: &Value) -> Errors {
+    let mut errors = of.validate(cx, new);
+    selector_unchanged(&mut errors, new, old);
+    errors
+}
 
 impl Strategy for Deployments {
     fn default(&self, _gv: &GroupVersion, object: &mut Value) {
@@ -55,9 +68,7 @@ impl Strategy for Deployments {
     }
 
     fn validate_update(&self, cx: &Cx<'_>, new: &Value, old: &Value) -> Vec<field::Error> {
-        let mut errors = self.validate(cx, new);
-        selector_unchanged(&mut errors, new, old);
-        errors
+        update(self, cx, new, old)
     }
 
     fn validate_status(&self, _cx: &Cx<'_>, new: &Value, old: &Value) -> Vec<field::Error> {
@@ -70,7 +81,6 @@ impl Strategy for Deployments {
             "availableReplicas",
             "unavailableReplicas",
         ];
-        const REPLICAS: &str = "cannot be greater than status.replicas";
         let bounded = [
             ("updatedReplicas", "replicas", REPLICAS),
             ("readyReplicas", "replicas", REPLICAS),
@@ -83,7 +93,7 @@ impl Strategy for Deployments {
     }
 
     fn warnings(&self, _cx: &Cx<'_>, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        warnings("spec.template.spec", at(new, "spec.template.spec"))
+        template_warnings(new)
     }
 }
 
@@ -130,9 +140,7 @@ impl Strategy for ReplicaSets {
     }
 
     fn validate_update(&self, cx: &Cx<'_>, new: &Value, old: &Value) -> Vec<field::Error> {
-        let mut errors = self.validate(cx, new);
-        selector_unchanged(&mut errors, new, old);
-        errors
+        update(self, cx, new, old)
     }
 
     fn validate_status(&self, _cx: &Cx<'_>, new: &Value, _old: &Value) -> Vec<field::Error> {
@@ -148,7 +156,7 @@ impl Strategy for ReplicaSets {
     }
 
     fn warnings(&self, _cx: &Cx<'_>, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        warnings("spec.template.spec", at(new, "spec.template.spec"))
+        template_warnings(new)
     }
 }
 
@@ -157,7 +165,6 @@ pub(super) fn replica_status(status: &Value) -> Errors {
     let mut errors = Vec::new();
     let all =
         ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"];
-    const REPLICAS: &str = "cannot be greater than status.replicas";
     let bounded = [
         ("fullyLabeledReplicas", "replicas", REPLICAS),
         ("readyReplicas", "replicas", REPLICAS),
@@ -240,9 +247,7 @@ impl Strategy for DaemonSets {
     }
 
     fn validate_update(&self, cx: &Cx<'_>, new: &Value, old: &Value) -> Vec<field::Error> {
-        let mut errors = self.validate(cx, new);
-        selector_unchanged(&mut errors, new, old);
-        errors
+        update(self, cx, new, old)
     }
 
     fn validate_status(&self, _cx: &Cx<'_>, new: &Value, old: &Value) -> Vec<field::Error> {
@@ -263,7 +268,7 @@ impl Strategy for DaemonSets {
     }
 
     fn warnings(&self, _cx: &Cx<'_>, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        warnings("spec.template.spec", at(new, "spec.template.spec"))
+        template_warnings(new)
     }
 }
 
@@ -335,16 +340,7 @@ impl Strategy for StatefulSets {
                 validation::dns1123_subdomain_value(name),
             );
         }
-        let selector_value = at(spec, "selector");
-        if selector_value.is_null() {
-            errors.push(Error::required("spec.selector", ""));
-        } else {
-            errors.extend(validation::label_selector(selector_value, "spec.selector"));
-            if crate::builtin::rules::empty_selector(selector_value) {
-                let why = "empty selector is invalid for statefulset";
-                errors.push(Error::invalid("spec.selector", selector_value.clone(), why));
-            }
-        }
+        selector(&mut errors, new, "empty selector is invalid for statefulset");
         // Claim templates are volumes of the pods, under the names of the templates.
         let mut with_claims = new.clone();
         let names: Vec<String> =
@@ -398,7 +394,6 @@ impl Strategy for StatefulSets {
             "observedGeneration",
             "availableReplicas",
         ];
-        const REPLICAS: &str = "cannot be greater than status.replicas";
         let bounded = [
             ("readyReplicas", "replicas", REPLICAS),
             ("currentReplicas", "replicas", REPLICAS),
@@ -412,7 +407,7 @@ impl Strategy for StatefulSets {
     }
 
     fn warnings(&self, _cx: &Cx<'_>, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        warnings("spec.template.spec", at(new, "spec.template.spec"))
+        template_warnings(new)
     }
 }
 

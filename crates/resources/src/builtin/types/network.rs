@@ -327,32 +327,14 @@ impl Strategy for EndpointSlices {
         } else if !known {
             errors.push(Error::not_supported("addressType", kind, &kinds));
         }
-        if items(new, "endpoints").len() > 1000 {
-            errors.push(Error::too_many("endpoints", items(new, "endpoints").len(), 1000));
+        ports(&mut errors, items(new, "ports"));
+        let endpoints = items(new, "endpoints");
+        if endpoints.len() > 1000 {
+            errors.push(Error::too_many("endpoints", endpoints.len(), 1000));
             return errors;
         }
-        for (i, endpoint) in items(new, "endpoints").iter().enumerate() {
+        for (i, endpoint) in endpoints.iter().enumerate() {
             endpoint_rules(&mut errors, &index("endpoints", i), endpoint, kind);
-        }
-        if items(new, "ports").len() > 20_000 {
-            errors.push(Error::too_many("ports", items(new, "ports").len(), 20_000));
-            return errors;
-        }
-        let mut names = BTreeSet::new();
-        for (i, item) in items(new, "ports").iter().enumerate() {
-            let path = index("ports", i);
-            let name = text(item, "name");
-            if !name.is_empty() {
-                wrong(&mut errors, &child(&path, "name"), name, validation::dns1123_label_value(name));
-            }
-            if !names.insert(name) {
-                errors.push(Error::duplicate(child(&path, "name"), name));
-            }
-            required_one_of(&mut errors, item, &path, "protocol", &["SCTP", "TCP", "UDP"]);
-            let protocol = text(item, "appProtocol");
-            if !protocol.is_empty() {
-                wrong(&mut errors, &child(&path, "appProtocol"), protocol, qualified_name(protocol));
-            }
         }
         errors
     }
@@ -373,6 +355,30 @@ impl Strategy for EndpointSlices {
             json!([metadata, at(o, "addressType"), at(o, "endpoints"), at(o, "ports")])
         };
         part(new) != part(old)
+    }
+}
+
+/// The ports of a slice, which the reference looks at before its endpoints.
+fn ports(errors: &mut Errors, ports: &[Value]) {
+    if ports.len() > 20_000 {
+        errors.push(Error::too_many("ports", ports.len(), 20_000));
+        return;
+    }
+    let mut names = BTreeSet::new();
+    for (i, item) in ports.iter().enumerate() {
+        let path = index("ports", i);
+        let name = text(item, "name");
+        if !name.is_empty() {
+            wrong(errors, &child(&path, "name"), name, validation::dns1123_label_value(name));
+        }
+        if !names.insert(name) {
+            errors.push(Error::duplicate(child(&path, "name"), name));
+        }
+        required_one_of(errors, item, &path, "protocol", &["SCTP", "TCP", "UDP"]);
+        let protocol = text(item, "appProtocol");
+        if !protocol.is_empty() {
+            wrong(errors, &child(&path, "appProtocol"), protocol, qualified_name(protocol));
+        }
     }
 }
 
