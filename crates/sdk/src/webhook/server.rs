@@ -141,3 +141,135 @@ fn choose<'a>(webhooks: &'a [Webhook], review: &Value) -> Option<&'a Webhook> {
     let group = object["apiVersion"].as_str()?.split_once('/').map_or("", |(group, _)| group);
     webhooks.iter().find(|w| w.target.group == group && object["kind"] == w.target.kind.as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use hyper::client::conn::http1::{SendRequest, handshake};
+    use hyper_util::rt::TokioIo;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use rustls::{ClientConfig, RootCertStore};
+    use rustls_pki_types::pem::PemObject;
+    use rustls_pki_types::{CertificateDer, ServerName};
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::Validator;
+    use super::super::certificates::Bundle;
+    use super::*;
+    use crate::serve::serve;
+
+    struct Anything;
+
+    impl Validator for Anything {
+        type Resource = ConfigMap;
+    }
+
+    struct World {
+        address: SocketAddr,
+        served: Arc<Served>,
+        stop: CancellationToken,
+    }
+
+    async fn start() -> World {
+        let client = Client::new(
+            tower::service_fn(|_: Request<kube::client::Body>| async {
+                Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
+            }),
+            "default",
+        );
+        let served = Arc::new(Served::default());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let answers = answers(&[Webhook::validating(Anything)], client, Arc::default());
+        tokio::spawn(serve(listener, Some(tls(served.clone()).unwrap()), answers, stop.clone()));
+        World { address, served, stop }
+    }
+
+    impl World {
+        /// A connection of a client that trusts the roots of `bundle`.
+        async fn connect(&self, bundle: &Bundle) -> std::io::Result<SendRequest<Full<Bytes>>> {
+            let mut roots = RootCertStore::empty();
+            for root in CertificateDer::pem_slice_iter(bundle.roots.as_bytes()) {
+                roots.add(root.unwrap()).unwrap();
+            }
+            let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+            let config = ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+            let stream = tokio::net::TcpStream::connect(self.address).await?;
+            let name = ServerName::try_from("127.0.0.1").unwrap();
+            let tls = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+            let (sender, connection) = handshake(TokioIo::new(tls)).await.unwrap();
+            tokio::spawn(connection);
+            Ok(sender)
+        }
+    }
+
+    async fn ask(sender: &mut SendRequest<Full<Bytes>>, path: &str, body: String) -> (u16, Value) {
+        let request = Request::post(path)
+            .header("host", "x")
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .unwrap();
+        sender.ready().await.unwrap();
+        let answer = sender.send_request(request).await.unwrap();
+        let code = answer.status().as_u16();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    fn review() -> String {
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request":
+            {"uid": "u", "operation": "CREATE", "object": {"metadata": {"name": "a"}}}})
+        .to_string()
+    }
+
+    const PATH: &str = "/validate--v1-configmap";
+
+    #[tokio::test]
+    async fn a_certificate_is_exchanged_without_dropping_connections() {
+        let world = start().await;
+        let now = homeostat_model::Clock::system().now();
+        let (first, second) =
+            (Bundle::new("127.0.0.1", now).unwrap(), Bundle::new("127.0.0.1", now).unwrap());
+        // Nothing to serve yet: no handshake succeeds.
+        assert!(world.connect(&first).await.is_err());
+        world.served.set(first.certified().unwrap());
+        let mut old = world.connect(&first).await.unwrap();
+        assert_eq!(ask(&mut old, PATH, review()).await.1["response"]["allowed"], true);
+        world.served.set(second.certified().unwrap());
+        assert_eq!(
+            ask(&mut old, PATH, review()).await.1["response"]["allowed"],
+            true,
+            "the connection goes on"
+        );
+        let mut new = world.connect(&second).await.unwrap();
+        assert_eq!(ask(&mut new, PATH, review()).await.0, 200);
+        assert!(world.connect(&first).await.is_err(), "the old roots don't know it");
+        world.stop.cancel();
+    }
+
+    #[tokio::test]
+    async fn what_is_no_review_is_refused() {
+        let world = start().await;
+        let bundle = Bundle::new("127.0.0.1", homeostat_model::Clock::system().now()).unwrap();
+        world.served.set(bundle.certified().unwrap());
+        for (path, body, code) in [
+            ("/validate", review(), 404),
+            (PATH, "{".into(), 400),
+            (PATH, "[]".into(), 400),
+            (PATH, json!({"apiVersion": "v1", "kind": "Pod"}).to_string(), 400),
+            (PATH, review().replace("admission.k8s.io/v1", "admission.k8s.io/v1beta1"), 400),
+            (PATH, format!("{}{}", review(), " ".repeat(MOST)), 413),
+            (PATH, review(), 200),
+        ] {
+            let mut sender = world.connect(&bundle).await.unwrap();
+            assert_eq!(ask(&mut sender, path, body).await.0, code, "{path}");
+        }
+        world.stop.cancel();
+    }
+}
