@@ -43,7 +43,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "homeostat-node",
         ],
     ),
-    ("homeostat", &["homeostat-sdk", "homeostat-cluster"]),
+    ("homeostat-program", &["homeostat-sdk"]),
+    ("homeostat", &["homeostat-sdk", "homeostat-program", "homeostat-cluster"]),
     ("redis-operator", &["homeostat"]),
     (
         "homeostat-cli",

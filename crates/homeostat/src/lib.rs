@@ -4,6 +4,7 @@
 //! It re-exports [`homeostat_sdk`] and adds nothing to it. The feature `testing` is for `[dev-dependencies]`: no
 //! operator ships the control plane.
 
+pub use homeostat_program::Program;
 pub use homeostat_sdk::*;
 
 #[cfg(feature = "testing")]
