@@ -1,4 +1,5 @@
-//! What the server does by itself as time goes by: it forgets history, and events that are an hour old.
+//! What the server does by itself as time goes by: it forgets history, and events that are an hour old, and checks types
+//! in policies as they come.
 //!
 //! Invariant: a version can be read or watched from for at least [`EVERY`] and at most about twice that.
 
@@ -10,6 +11,7 @@ use homeostat_store::{Expect, Op, Write};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::policies::typecheck;
 use crate::read;
 use crate::server::Server;
 use crate::write::draft;
@@ -21,6 +23,7 @@ const EVENTS: Duration = Duration::from_secs(60 * 60);
 
 /// Works until the server is gone or drained.
 pub(crate) async fn run(server: Weak<Server>, stop: CancellationToken) {
+    tokio::spawn(typecheck::run(server.clone(), stop.clone()));
     let mut mark = match server.upgrade() {
         Some(s) => s.config.store.revision(),
         None => return,

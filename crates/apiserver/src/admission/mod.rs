@@ -1,12 +1,19 @@
 //! Admission: what is added to a write, and who may veto it, between authorization and validation.
 //!
-//! Built-in plugins are functions called in a fixed order; [`mutate`] and [`validate`] are also where webhooks and
-//! policies join. Invariant: mutation ends before validation begins, and validation changes nothing.
+//! Built-in plugins are functions called in a fixed order; [`mutate`] and [`validate`] are also where policies and, after
+//! them, webhooks join. Which of both are for a request is decided in [`matching`], what their expressions come to in
+//! [`evaluation`]. Invariant: mutation ends before validation begins, and validation changes nothing.
 
 mod access;
+mod evaluation;
+mod kept;
 mod limits;
+mod matching;
 mod namespace;
 mod pod;
+pub(crate) mod policies;
+mod reinvocation;
+mod request;
 mod storage;
 mod webhooks;
 
@@ -15,6 +22,8 @@ use homeostat_resources::builtin::admit;
 use serde_json::Value;
 
 use crate::write::Writing;
+use matching::Attributes;
+use reinvocation::Reinvocation;
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,20 +41,28 @@ pub(crate) struct Subject {
     pub(crate) name: String,
 }
 
-/// Lets plugins change a new or changed object.
+/// Lets plugins change a new or changed object; all of them once more, where a policy or webhook has changed it.
 pub(crate) async fn mutate(
     w: &Writing<'_>,
     subject: &Subject,
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<()> {
-    namespace::check(w, subject)?;
-    storage::default_class(w, subject, object);
-    storage::protect(w, subject, object);
-    taint(w, subject, object);
-    pod::admit(w, subject, object, old)?;
-    limits::defaults(w, subject, object);
-    webhooks::mutate(w, subject, object, old).await
+    let mut rounds = Reinvocation::default();
+    loop {
+        namespace::check(w, subject)?;
+        storage::default_class(w, subject, object);
+        storage::protect(w, subject, object);
+        taint(w, subject, object);
+        pod::admit(w, subject, object, old)?;
+        limits::defaults(w, subject, object);
+        policies::mutate(w, subject, object, old, &mut rounds).await?;
+        webhooks::mutate(w, subject, object, old, &mut rounds).await?;
+        if rounds.again || !rounds.wanted {
+            return Ok(());
+        }
+        rounds.again = true;
+    }
 }
 
 pub(crate) use limits::charge;
@@ -79,5 +96,7 @@ pub(crate) async fn validate(
             access::escalation(w, subject, object, old)?;
         }
     }
-    webhooks::validate(w, subject, object, old).await
+    let a = Attributes { w, subject, object, old };
+    policies::validate(&a).await?;
+    webhooks::validate(&a).await
 }

@@ -2,230 +2,175 @@
 //!
 //! Configurations are read from the store when a write comes and parsed once per revision. Mutating ones are asked one
 //! after another, each seeing what those before it made of the object; then validating ones see the result.
-//! Not done here: matching through other versions of a resource (`matchPolicy: Equivalent`).
 //! Invariant: webhook and policy configurations themselves are never shown to a webhook.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use homeostat_model::Status;
 use homeostat_model::field::quote;
-use homeostat_model::selector::Labels;
 use homeostat_model::status::{Details, Result};
-use homeostat_model::{GroupVersion, Status};
-use homeostat_schema::{cel, patch};
+use homeostat_schema::cel::check::{Environment, Uses, Wanted};
+use homeostat_schema::cel::{Input, Program};
+use homeostat_schema::patch;
 use serde_json::{Value, json};
 
-use super::{Operation, Subject};
+use super::kept::Kept;
+use super::matching::{Attributes, Criteria, Matched, View, converted, is_exempt};
+use super::policies::Known;
+use super::reinvocation::Reinvocation;
+use super::request::request;
+use super::{Subject, evaluation};
 use crate::decode;
 use crate::hook;
 use crate::object;
 use crate::write::Writing;
 
-const GROUP: &str = "admissionregistration.k8s.io";
-
-/// Parsed configurations of one kind, as of these revisions.
-#[derive(Default)]
-pub(crate) struct Configured(Mutex<(Vec<u64>, Arc<Vec<Hook>>)>);
-
-/// What the server remembers of webhooks.
+/// What the server remembers of webhooks and policies.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    mutating: Configured,
-    validating: Configured,
+    mutating: Kept<Vec<Hook>>,
+    validating: Kept<Vec<Hook>>,
+    pub(super) policies: Known,
 }
 
 /// One webhook of a configuration.
 struct Hook {
     name: String,
+    configuration: String,
     config: Value,
-    rules: Vec<Value>,
-    namespaces: Labels,
-    objects: Labels,
+    criteria: Criteria,
     ignore: bool,
     timeout: Duration,
     version: &'static str,
     dry_run: bool,
     again: bool,
     /// Expressions that must hold.
-    conditions: Vec<String>,
+    conditions: Vec<std::result::Result<Program, String>>,
 }
 
 impl Hook {
-    fn parse(v: &Value) -> Self {
+    fn parse(configuration: &str, v: &Value) -> Self {
         let versions = v["admissionReviewVersions"].as_array().into_iter().flatten();
         let version = versions.filter_map(Value::as_str).find_map(|v| match v {
             "v1" => Some("v1"),
             "v1beta1" => Some("v1beta1"),
             _ => None,
         });
+        let (env, uses) = (Environment::new(false), Uses { authorizer: true, variables: false });
+        let conditions = v["matchConditions"].as_array().into_iter().flatten();
         Self {
             name: v["name"].as_str().unwrap_or_default().to_owned(),
+            configuration: configuration.to_owned(),
             config: v["clientConfig"].clone(),
-            rules: v["rules"].as_array().cloned().unwrap_or_default(),
-            namespaces: Labels::from_valid(&v["namespaceSelector"]),
-            objects: Labels::from_valid(&v["objectSelector"]),
+            criteria: Criteria::webhook(v),
             ignore: v["failurePolicy"] == "Ignore",
             timeout: Duration::from_secs(v["timeoutSeconds"].as_u64().unwrap_or(10).clamp(1, 30)),
             version: version.unwrap_or("v1"),
             dry_run: matches!(v["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
             again: v["reinvocationPolicy"] == "IfNeeded",
-            conditions: v["matchConditions"]
-                .as_array()
-                .into_iter()
-                .flatten()
+            conditions: conditions
                 .filter_map(|c| c["expression"].as_str())
-                .map(str::to_owned)
+                .map(|source| env.compile(source, Wanted::Bool, uses))
                 .collect(),
         }
-    }
-
-    fn wants(&self, w: &Writing<'_>, operation: &str) -> bool {
-        let gv = w.target.gv();
-        let resource = &*w.target.resource.id.resource;
-        let has = |rule: &Value, key: &str, value: &str| {
-            let list = rule[key].as_array().into_iter().flatten();
-            list.filter_map(Value::as_str).any(|v| v == "*" || v == value)
-        };
-        self.rules.iter().any(|rule| {
-            let scope = rule["scope"].as_str().unwrap_or("*");
-            let fits = match scope {
-                "Namespaced" => w.target.resource.namespaced,
-                "Cluster" => !w.target.resource.namespaced,
-                _ => true,
-            };
-            let resources = rule["resources"].as_array().into_iter().flatten();
-            let named = resources.filter_map(Value::as_str).any(|r| {
-                let (main, sub) = r.split_once('/').unwrap_or((r, ""));
-                (main == "*" || main == resource) && (sub == w.subresource || (sub == "*" && r.contains('/')))
-            });
-            fits && named
-                && has(rule, "operations", operation)
-                && has(rule, "apiGroups", &gv.group)
-                && has(rule, "apiVersions", &gv.version)
-        })
-    }
-
-    fn selects(&self, w: &Writing<'_>, object: Option<&Value>, old: Option<&Value>) -> bool {
-        let by = |labels: &Labels, o: Option<&Value>| {
-            o.is_some_and(|o| labels.matches_value(&o["metadata"]["labels"]))
-        };
-        if !self.objects.is_empty() && !by(&self.objects, object) && !by(&self.objects, old) {
-            return false;
-        }
-        if self.namespaces.is_empty() {
-            return true;
-        }
-        let id = &w.target.resource.id;
-        if id.group.is_empty() && &*id.resource == "namespaces" {
-            return by(&self.namespaces, object.or(old));
-        }
-        if w.namespace.is_empty() {
-            return true;
-        }
-        let record = w.server.config.store.get("namespaces", w.namespace);
-        record.is_some_and(|r| self.namespaces.matches(|key| r.meta.label(key)))
     }
 }
 
 /// Whether a webhook's conditions hold; where one can't be told, its failure policy decides.
-fn holds(
-    w: &Writing<'_>,
-    subject: &Subject,
-    h: &Hook,
-    object: Option<&Value>,
-    old: Option<&Value>,
-) -> Result<bool> {
+fn holds(a: &Attributes<'_>, h: &Hook, view: &View<'_>) -> Result<bool> {
     if h.conditions.is_empty() {
         return Ok(true);
     }
-    let request = review(w, subject, "", None, None);
-    let (null, mut failed) = (Value::Null, None);
-    let variables =
-        [("object", object.unwrap_or(&null)), ("oldObject", old.unwrap_or(&null)), ("request", &request)];
-    for source in &h.conditions {
-        match cel::condition(source, &variables) {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(why) => failed = failed.or(Some(why)),
-        }
-    }
-    match failed {
-        None => Ok(true),
-        Some(_) if h.ignore => Ok(false),
-        Some(why) => Err(Status::forbidden(&w.target.resource.id, &subject.name, &why)),
+    let (inputs, params) = (evaluation::inputs(a, view), Input::json(None));
+    let asker = evaluation::Asker { w: a.w, subject: a.subject };
+    let activation = evaluation::activation(&inputs, &params, &asker, &[]);
+    match evaluation::hold(&h.conditions, &activation) {
+        Ok(holds) => Ok(holds),
+        Err(_) if h.ignore => Ok(false),
+        Err(why) => Err(Status::forbidden(&a.w.target.resource.id, &a.subject.name, &why)),
     }
 }
 
 /// The webhooks that are configured now.
 fn configured(w: &Writing<'_>, mutating: bool) -> Arc<Vec<Hook>> {
-    let (cache, plural) = match mutating {
+    let (kept, plural) = match mutating {
         true => (&w.server.hooks.mutating, "mutatingwebhookconfigurations.admissionregistration.k8s.io"),
         false => (&w.server.hooks.validating, "validatingwebhookconfigurations.admissionregistration.k8s.io"),
     };
     let snapshot = w.server.config.store.snapshot();
-    if snapshot.is_empty(plural) || &*w.target.resource.id.group == GROUP {
+    if snapshot.is_empty(plural) || is_exempt(w) {
         return Arc::default();
     }
-    let revisions: Vec<u64> = snapshot.range(plural, "", None).map(|r| r.revision).collect();
-    let mut known = cache.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.0 != revisions {
+    kept.of(&snapshot, &[plural], |_| {
         let mut hooks = Vec::new();
         for record in snapshot.range(plural, "", None) {
             let v: Value = serde_json::from_slice(&record.bytes).unwrap_or_default();
-            hooks.extend(v["webhooks"].as_array().into_iter().flatten().map(Hook::parse));
+            let webhooks = v["webhooks"].as_array().into_iter().flatten();
+            hooks.extend(webhooks.map(|h| Hook::parse(&record.key.name, h)));
         }
-        *known = (revisions, Arc::new(hooks));
-    }
-    known.1.clone()
+        hooks
+    })
 }
 
-fn word(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Create => "CREATE",
-        Operation::Update => "UPDATE",
-        Operation::Delete => "DELETE",
-    }
-}
-
-/// Lets mutating webhooks change the object.
+/// Lets mutating webhooks change the object, in the first or second of two rounds.
 pub(super) async fn mutate(
     w: &Writing<'_>,
     subject: &Subject,
     object: &mut Value,
     old: Option<&Value>,
+    rounds: &mut Reinvocation,
 ) -> Result<()> {
     let hooks = configured(w, true);
-    let mut left: Vec<(usize, Value)> = Vec::new();
+    if hooks.is_empty() {
+        return Ok(());
+    }
+    if rounds.again {
+        rounds.webhooks.resume(object);
+    }
     for (i, h) in hooks.iter().enumerate() {
-        let chosen = h.wants(w, word(subject.operation)) && h.selects(w, Some(object), old);
-        if chosen && holds(w, subject, h, Some(object), old)? {
-            one(w, subject, h, object, old).await?;
-            left.push((i, object.clone()));
+        let a = Attributes { w, subject, object: Some(object), old };
+        let Some(matched) = h.criteria.matches(&a) else { continue };
+        let view = View::of(&a, &matched).await?;
+        if !holds(&a, h, &view)? || (rounds.again && !rounds.webhooks.returns(&i)) {
+            continue;
+        }
+        let new = one(&a, h, &view, &matched).await?;
+        drop(view);
+        let changed = new.as_ref().is_some_and(|new| new != object);
+        note(w, h, i, rounds.again, changed);
+        if let Some(new) = new.filter(|_| changed) {
+            *object = new;
+            rounds.webhooks.changed();
+            rounds.wanted = true;
+        }
+        if h.again {
+            rounds.webhooks.may_return(i);
         }
     }
-    // Those that ask for it look again at what later ones have changed, once.
-    for (i, seen) in left {
-        let h = &hooks[i];
-        if h.again && seen != *object && h.selects(w, Some(object), old) {
-            one(w, subject, h, object, old).await?;
-        }
-    }
+    rounds.webhooks.leave(object);
     Ok(())
 }
 
-/// Asks one mutating webhook, and takes its patch.
-async fn one(
-    w: &Writing<'_>,
-    subject: &Subject,
-    h: &Hook,
-    object: &mut Value,
-    old: Option<&Value>,
-) -> Result<()> {
-    let Some(response) = ask(w, subject, h, Some(object), old).await? else { return Ok(()) };
-    let Some(text) = response["patch"].as_str().filter(|p| !p.is_empty()) else { return Ok(()) };
+/// Tells whoever audits the request that a webhook was asked, and whether it has changed the object.
+fn note(w: &Writing<'_>, h: &Hook, index: usize, again: bool, changed: bool) {
+    if w.trail.is_none() {
+        return;
+    }
+    let key = format!("mutation.webhook.admission.k8s.io/round_{}_index_{index}", u8::from(again));
+    let value = json!({"configuration": h.configuration, "webhook": h.name, "mutated": changed});
+    let mut out = Vec::new();
+    object::write_json(&mut out, &value);
+    w.annotate(&key, &String::from_utf8_lossy(&out));
+}
+
+/// Asks one mutating webhook, and takes its patch: the object as it should be.
+async fn one(a: &Attributes<'_>, h: &Hook, view: &View<'_>, matched: &Matched) -> Result<Option<Value>> {
+    let Some(response) = ask(a, h, view).await? else { return Ok(None) };
+    let Some(text) = response["patch"].as_str().filter(|p| !p.is_empty()) else { return Ok(None) };
     let broken = |why: String| Status::internal(why);
     if response["patchType"].as_str().is_some_and(|t| t != "JSONPatch") {
         return Err(broken(format!(
@@ -233,31 +178,42 @@ async fn one(
             quote(response["patchType"].as_str().unwrap_or_default())
         )));
     }
+    let Some(object) = view.object.as_deref() else { return Ok(None) };
     let bytes = STANDARD.decode(text).map_err(|e| broken(e.to_string()))?;
     let (operations, _) =
         homeostat_schema::decode::parse_json(&bytes, 128).map_err(|e| broken(e.to_string()))?;
-    let mut new = patch::json(object, &operations).map_err(|e| broken(e.to_string()))?;
-    decode::types(w.target, &mut new).map_err(broken)?;
-    decode::defaults(w.target, &mut new);
-    *object = new;
-    Ok(())
+    let new = patch::json(object, &operations).map_err(|e| broken(e.to_string()))?;
+    settle(a.w, new, view.target, matched).await.map(Some)
+}
+
+/// A changed object as the version asked for has it: typed and defaulted.
+pub(super) async fn settle(
+    w: &Writing<'_>,
+    mut new: Value,
+    seen: &crate::registry::Target,
+    matched: &Matched,
+) -> Result<Value> {
+    decode::types(seen, &mut new).map_err(Status::internal)?;
+    decode::defaults(seen, &mut new);
+    if matches!(matched, Matched::Through(_)) {
+        new = converted(w, seen, &new, w.target).await?;
+        decode::types(w.target, &mut new).map_err(Status::internal)?;
+        decode::defaults(w.target, &mut new);
+    }
+    Ok(new)
 }
 
 /// Lets validating webhooks veto a write; on deletes, where nothing can be changed, mutating ones too.
-pub(super) async fn validate(
-    w: &Writing<'_>,
-    subject: &Subject,
-    object: Option<&Value>,
-    old: Option<&Value>,
-) -> Result<()> {
+pub(super) async fn validate(a: &Attributes<'_>) -> Result<()> {
     for mutating in [true, false] {
-        if mutating && object.is_some() {
+        if mutating && a.object.is_some() {
             continue;
         }
-        for h in configured(w, mutating).iter() {
-            let chosen = h.wants(w, word(subject.operation)) && h.selects(w, object, old);
-            if chosen && holds(w, subject, h, object, old)? {
-                ask(w, subject, h, object, old).await?;
+        for h in configured(a.w, mutating).iter() {
+            let Some(matched) = h.criteria.matches(a) else { continue };
+            let view = View::of(a, &matched).await?;
+            if holds(a, h, &view)? {
+                ask(a, h, &view).await?;
             }
         }
     }
@@ -265,44 +221,12 @@ pub(super) async fn validate(
 }
 
 /// The request of the question.
-fn review(
-    w: &Writing<'_>,
-    subject: &Subject,
-    uid: &str,
-    object: Option<&Value>,
-    old: Option<&Value>,
-) -> Value {
-    let gv: &GroupVersion = w.target.gv();
-    let kind = json!({"group": &*gv.group, "version": &*gv.version, "kind": &*w.target.resource.kind});
-    let resource =
-        json!({"group": &*gv.group, "version": &*gv.version, "resource": &*w.target.resource.id.resource});
-    let mut options = w.options.clone();
-    if !options.is_object() {
-        options = json!({});
-    }
-    options["kind"] = match subject.operation {
-        Operation::Create => "CreateOptions",
-        Operation::Update => "UpdateOptions",
-        Operation::Delete => "DeleteOptions",
-    }
-    .into();
-    options["apiVersion"] = "meta.k8s.io/v1".into();
-    let mut request = json!({
-        "uid": uid, "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-        "operation": word(subject.operation), "userInfo": w.user.to_value(), "object": object, "oldObject": old,
-        "dryRun": w.dry_run, "options": options,
-    });
-    for (key, value) in [
-        ("name", subject.name.as_str()),
-        ("namespace", w.namespace),
-        ("subResource", w.subresource),
-        ("requestSubResource", w.subresource),
-    ] {
-        if !value.is_empty() {
-            request[key] = value.into();
-        }
-    }
-    request
+fn review(a: &Attributes<'_>, view: &View<'_>, uid: &str) -> Value {
+    let mut review = request(a, view.target);
+    review["uid"] = uid.into();
+    review["object"] = view.object.as_deref().cloned().unwrap_or_default();
+    review["oldObject"] = view.old.as_deref().cloned().unwrap_or_default();
+    review
 }
 
 /// The question, its keys in the order in which Go writes them.
@@ -345,19 +269,14 @@ pub(crate) fn any_mutating(w: &Writing<'_>) -> bool {
 }
 
 /// Asks a webhook; its response, or `None` where it could not be had and may be done without.
-async fn ask(
-    w: &Writing<'_>,
-    subject: &Subject,
-    h: &Hook,
-    object: Option<&Value>,
-    old: Option<&Value>,
-) -> Result<Option<Value>> {
+async fn ask(a: &Attributes<'_>, h: &Hook, view: &View<'_>) -> Result<Option<Value>> {
+    let w = a.w;
     if w.dry_run && !h.dry_run {
         let why = format!("admission webhook {} does not support dry run", quote(&h.name));
         return Err(Status::bad_request(why));
     }
     let uid = w.server.config.entropy.uid();
-    let question = question(h.version, &review(w, subject, &uid, object, old));
+    let question = question(h.version, &review(a, view, &uid));
     let answer = match hook::call(w.server, &h.config, question, h.timeout).await {
         Ok(v) => response(&v, &uid, h),
         Err(why) => Err(format!("failed to call webhook: {why}")),
@@ -375,6 +294,9 @@ async fn ask(
     if let Some(sink) = w.sink {
         let warnings = response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         sink.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings.map(str::to_owned));
+    }
+    for (key, value) in response["auditAnnotations"].as_object().into_iter().flatten() {
+        w.annotate(&format!("{}/{key}", h.name), value.as_str().unwrap_or_default());
     }
     if response["allowed"] == true {
         return Ok(Some(response));

@@ -81,6 +81,22 @@ fn text(format: Option<&str>, s: &str) -> Val {
     typed.unwrap_or_else(|| Val::text(s))
 }
 
+/// A value without a schema, in which fields that are called times are.
+pub(super) fn timed(json: &Value) -> Val {
+    match json {
+        Value::Object(map) => {
+            let field = |(name, json): (&String, &Value)| {
+                let time = name.ends_with("Timestamp") || name.ends_with("Time");
+                let at = json.as_str().filter(|_| time).and_then(timestamp);
+                (Key::String(name.as_str().into()), at.map_or_else(|| timed(json), Val::Timestamp))
+            };
+            Val::Map(Arc::new(map.iter().map(field).collect()))
+        }
+        Value::Array(items) => Val::list(items.iter().map(timed).collect()),
+        other => value(None, other),
+    }
+}
+
 /// An RFC 3339 time.
 pub(super) fn timestamp(s: &str) -> Option<Timestamp> {
     golang::time(s, false).ok()?;

@@ -53,8 +53,11 @@ pub struct Input<'a> {
 
 enum Source<'a> {
     Known(Option<&'a Value>),
-    Made(Box<dyn Fn() -> Value + Send + Sync + 'a>),
+    Made(Make<'a>),
+    Timed(Make<'a>),
 }
+
+type Make<'a> = Box<dyn Fn() -> Value + Send + Sync + 'a>;
 
 impl<'a> Input<'a> {
     /// A JSON value; null where there is none.
@@ -67,10 +70,16 @@ impl<'a> Input<'a> {
         Self { source: Source::Made(Box::new(make)), value: OnceLock::new() }
     }
 
+    /// What `make` makes, texts that are times being times.
+    pub fn timed(make: impl Fn() -> Value + Send + Sync + 'a) -> Self {
+        Self { source: Source::Timed(Box::new(make)), value: OnceLock::new() }
+    }
+
     fn get(&self) -> &Val {
         self.value.get_or_init(|| match &self.source {
             Source::Known(value) => value.map_or(Val::Null, |v| convert::value(None, v)),
             Source::Made(make) => convert::value(None, &make()),
+            Source::Timed(make) => convert::timed(&make()),
         })
     }
 }
@@ -83,7 +92,7 @@ pub struct Inputs<'a> {
     pub old_object: Input<'a>,
     /// `request`.
     pub request: Input<'a>,
-    /// `namespaceObject`. Its times are those of JSON until they are asked for.
+    /// `namespaceObject`.
     pub namespace: Input<'a>,
 }
 
@@ -318,6 +327,7 @@ mod tests {
             ("variables.bad == 1 || true", Ok("true")),
             ("int(params.data.max)", Err("type conversion error from 'string' to 'int'")),
             ("namespaceObject.metadata.labels['a']", Ok("b")),
+            ("namespaceObject.metadata.creationTimestamp.getFullYear()", Ok("2024")),
             ("authorizer.group('apps').resource('x').namespace('n').check('get').allowed()", Ok("true")),
             ("authorizer.requestResource.check('update').allowed()", Ok("false")),
             ("authorizer.requestResource.check('get').reason()", Ok("ns/p")),

@@ -22,7 +22,7 @@ pub fn json(document: &Value, operations: &Value) -> Result<Value, PatchError> {
     }
     let mut patch = Patch { document: document.clone(), copied: 0 };
     for operation in operations {
-        patch.apply(operation).map_err(PatchError::Rejected)?;
+        patch.apply(operation)?;
     }
     Ok(patch.document)
 }
@@ -78,7 +78,27 @@ struct Patch {
 }
 
 impl Patch {
-    fn apply(&mut self, operation: &Value) -> Result<(), String> {
+    fn apply(&mut self, operation: &Value) -> Result<(), PatchError> {
+        if operation.get("op").and_then(Value::as_str) == Some("test") {
+            return self.test(operation);
+        }
+        self.change(operation).map_err(PatchError::Rejected)
+    }
+
+    fn test(&mut self, operation: &Value) -> Result<(), PatchError> {
+        let Some(path) = operation.get("path").and_then(Value::as_str) else {
+            return Err(PatchError::Rejected("operation is missing its path".to_owned()));
+        };
+        let have = match path {
+            "" => Some(&self.document),
+            path => self.get(path).map_err(PatchError::Rejected)?,
+        };
+        // An absent field is null.
+        let same = have.unwrap_or(&Value::Null) == operation.get("value").unwrap_or(&Value::Null);
+        if same { Ok(()) } else { Err(PatchError::TestFailed(path.to_owned())) }
+    }
+
+    fn change(&mut self, operation: &Value) -> Result<(), String> {
         let text = |name: &str| operation.get(name).and_then(Value::as_str);
         let path = || text("path").ok_or("operation is missing its path");
         let value = || operation.get("value").cloned().unwrap_or_default();
@@ -99,13 +119,6 @@ impl Patch {
                     return Err(format!("the copies of the patch are larger than {MAX_COPIED} bytes"));
                 }
                 self.add(path()?, value)
-            }
-            "test" => {
-                let path = path()?;
-                let have = if path.is_empty() { Some(&self.document) } else { self.get(path)? };
-                // An absent field is null.
-                let same = have.unwrap_or(&Value::Null) == operation.get("value").unwrap_or(&Value::Null);
-                if same { Ok(()) } else { Err(format!("testing value {path} failed")) }
             }
             other => Err(format!("unexpected kind: {other}")),
         }
@@ -232,7 +245,10 @@ mod tests {
         match want {
             Some(want) => assert_eq!(got.as_ref().ok(), Some(&want), "{operations} gave {got:?}"),
             None => {
-                assert!(matches!(got, Err(PatchError::Rejected(_))), "{operations} gave {got:?}");
+                assert!(
+                    matches!(got, Err(PatchError::Rejected(_) | PatchError::TestFailed(_))),
+                    "{operations} gave {got:?}"
+                );
             }
         }
     }
@@ -282,7 +298,7 @@ mod tests {
         let operations: Vec<Value> =
             (0..100).map(|i| json!({"op": "copy", "from": "/a", "path": format!("/a/{i}")})).collect();
         let got = super::json(&json!({"a": {"x": "y"}}), &Value::Array(operations));
-        assert!(matches!(got, Err(PatchError::Rejected(_))));
+        assert!(matches!(got, Err(PatchError::Rejected(_) | PatchError::TestFailed(_))));
     }
 
     #[test]
@@ -294,7 +310,7 @@ mod tests {
             path = format!("{path}{path}");
         }
         let got = super::json(&json!({}), &Value::Array(operations));
-        assert!(matches!(got, Err(PatchError::Rejected(_))));
+        assert!(matches!(got, Err(PatchError::Rejected(_) | PatchError::TestFailed(_))));
     }
 
     #[test]

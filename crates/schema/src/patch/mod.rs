@@ -24,6 +24,9 @@ pub enum PatchError {
     /// An operation doesn't apply: 422, with a text that says nothing of why. This text is for logs.
     #[error("{0}")]
     Rejected(String),
+    /// A `test` found another value than it asks for; to clients the same as [`PatchError::Rejected`].
+    #[error("testing value {0} failed")]
+    TestFailed(String),
     /// Too many operations: 413.
     #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
     TooMany(usize),
@@ -37,7 +40,7 @@ impl PatchError {
     pub fn status(&self) -> Status {
         match self {
             Self::Malformed(why) => Status::bad_request(why.clone()),
-            Self::Rejected(_) => {
+            Self::Rejected(_) | Self::TestFailed(_) => {
                 let text = "the server rejected our request due to an error in our request";
                 let mut status = Status::new(422, "Invalid", text);
                 status.details = Some(Box::new(Details::default()));

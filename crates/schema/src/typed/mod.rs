@@ -4,6 +4,7 @@
 //! types where the schema keeps unknown fields. No managers here (see `managed`) and no patches. Invariant: what
 //! is not changed keeps its order and its form.
 
+mod atomics;
 mod compare;
 mod exact;
 mod fieldset;
@@ -45,6 +46,11 @@ pub fn field_set(object: &Value, schema: &Schema) -> FieldSet {
 /// Items of the live object that have no key, which its schema doesn't allow, are lost where they would merge.
 pub fn merge(live: &mut Value, applied: &Value, schema: &Schema) {
     let _ = merge::merge(live, applied, root(schema));
+}
+
+/// Where an object, which was checked, has lists, maps or objects that are replaced as a whole: `.spec.list`.
+pub fn atomics(object: &Value, schema: &Schema) -> Vec<String> {
+    atomics::atomics(object, root(schema))
 }
 
 /// The object without the fields and items of a set.
