@@ -48,9 +48,10 @@ impl Strategy for Policies {
                 errors.push(Error::required(child(&path, "warning"), ""));
             }
             let (path, field) = (child(&path, "fieldRef"), text(warning, "fieldRef").trim());
+            let dot = if field.starts_with(['.', '[']) { "" } else { "." };
             if field.is_empty() {
                 errors.push(Error::required(path, ""));
-            } else if let Err(why) = jsonpath::Path::parse(&format!("{{{field}}}")) {
+            } else if let Err(why) = jsonpath::Path::parse(&format!("{dot}{field}")) {
                 errors.push(Error::invalid(path, field, format!("invalid JSONPath: {}", why.0)));
             }
         }
@@ -349,6 +350,28 @@ mod tests {
                 "spec.auditAnnotations[0].valueExpression: Invalid value: \"params.x\": must evaluate to one of [string null_type] but got dyn",
             ],
         );
+    }
+
+    #[test]
+    fn warnings_name_their_field() {
+        let entropy = homeostat_model::Entropy::seeded(1);
+        let cx = Cx {
+            now: homeostat_model::Timestamp::UNIX_EPOCH,
+            entropy: &entropy,
+            user: "",
+            groups: &[],
+            subresource: "status",
+        };
+        for (field, want) in
+            [("spec.validations[0].expression", ""), ("", "Required value"), ("spec.[", "invalid JSONPath")]
+        {
+            let status =
+                json!({"typeChecking": {"expressionWarnings": [{"fieldRef": field, "warning": "w"}]}});
+            let policy = json!({"status": status});
+            let errors = Policies { mutating: false }.validate_status(&cx, &policy, &policy);
+            let found = errors.first().map(ToString::to_string).unwrap_or_default();
+            assert!(found.contains(want) && found.is_empty() == want.is_empty(), "{field}: {found}");
+        }
     }
 
     #[test]

@@ -42,6 +42,7 @@ impl Webhooks {
                 let list = items(webhook, "matchConditions");
                 conditions(&mut errors, &child(&path, "matchConditions"), list, &Environment::new(false));
             }
+            versions(&mut errors, &child(&path, "admissionReviewVersions"), webhook);
             let name = text(webhook, "name");
             if !name.is_empty() && !names.insert(name) {
                 errors.push(Error::duplicate(child(&path, "name"), name));
@@ -52,7 +53,6 @@ impl Webhooks {
 
     fn webhook(&self, errors: &mut Errors, path: &str, webhook: &Value) {
         fully_qualified(errors, &child(path, "name"), text(webhook, "name"));
-        versions(errors, &child(path, "admissionReviewVersions"), webhook);
         for (i, rule) in items(webhook, "rules").iter().enumerate() {
             self::rule(errors, &index(&child(path, "rules"), i), rule);
         }
