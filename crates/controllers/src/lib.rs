@@ -6,6 +6,7 @@
 
 mod accounts;
 mod aggregation;
+mod autoscaler;
 mod common;
 mod cronjob;
 mod daemonset;
@@ -42,6 +43,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("endpointslice-controller", "endpointslice"),
     ("ephemeral-volume-controller", "ephemeral-volume"),
     ("garbage-collector-controller", "garbagecollector"),
+    ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
     ("job-controller", "job"),
     ("namespace-controller", "namespace"),
     ("node-lifecycle-controller", "nodelifecycle"),
@@ -85,6 +87,7 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),
         "ephemeral-volume-controller" => manager.add(volume::ephemeral::EphemeralVolumes),
         garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
+        "horizontal-pod-autoscaler-controller" => manager.add(autoscaler::Autoscalers::default()),
         "job-controller" => manager.add(job::Jobs::default()),
         "namespace-controller" => manager.add(namespace::Namespaces),
         "node-lifecycle-controller" => manager.add(node::lifecycle::NodeLifecycle),

@@ -56,15 +56,20 @@ impl Served {
         }
     }
 
-    fn request(&self, namespace: Option<&str>) -> Request {
+    /// `deployments.apps`, or `pods`.
+    pub(crate) fn full_name(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// The path of the collection.
+    pub(crate) fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api" } else { "/apis" };
         let namespace = namespace.filter(|_| self.namespaced).map(|n| format!("/namespaces/{n}"));
-        Request::new(format!(
-            "{root}/{}{}/{}",
-            self.api_version(),
-            namespace.unwrap_or_default(),
-            self.plural
-        ))
+        format!("{root}/{}{}/{}", self.api_version(), namespace.unwrap_or_default(), self.plural)
+    }
+
+    fn request(&self, namespace: Option<&str>) -> Request {
+        Request::new(self.path(namespace))
     }
 
     /// The metadata of an object, from the server itself. `None` where there is none.

@@ -1,6 +1,5 @@
 //! Which Job is due, which ones run, and which old ones go: a pure function of the CronJob, its Jobs and the time.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use homeostat_model::Timestamp;
 use homeostat_sdk::Event;
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, CronJobStatus, Job};
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::schedule::Schedule;
 use crate::job::outcome;
@@ -16,7 +15,7 @@ use crate::job::outcome;
 /// The annotation with the time that a Job is for.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// More missed times than this are worth a word.
-const MANY: usize = 100;
+const MANY: i64 = 100;
 
 /// What a plan is made from.
 pub(super) struct State<'a> {
@@ -64,36 +63,42 @@ pub(super) fn plan(state: &State<'_>) -> Plan {
 }
 
 impl Plan {
-    /// Which Jobs run, and when one last succeeded.
+    /// Which of the Jobs that were started here run, and when one last succeeded.
+    ///
+    /// Others that belong to the CronJob (`kubectl create job --from`) are told of and count for nothing else.
     fn observe(&mut self, state: &State<'_>) {
-        let before = self.status.active.take().unwrap_or_default();
-        let running: Vec<&Arc<Job>> = state.jobs.iter().filter(|j| outcome(j).is_none()).collect();
-        for was in &before {
-            let name = was.name.as_deref().unwrap_or_default();
-            match state.jobs.iter().find(|j| j.metadata.uid == was.uid) {
-                None => {
-                    self.events.push(Event::normal("MissingJob", format!("Active job went missing: {name}")));
+        let mut active = self.status.active.take().unwrap_or_default();
+        for job in state.jobs {
+            let name = job.metadata.name.as_deref().unwrap_or_default();
+            let known = active.iter().position(|r| r.uid == job.metadata.uid);
+            match (known, outcome(job)) {
+                (None, None) => {
+                    let text = format!("Saw a job that the controller did not create or forgot: {name}");
+                    self.events.push(Event::warning("UnexpectedJob", text));
                 }
-                Some(job) => {
-                    if let Some(well) = outcome(job) {
-                        let condition = if well { "Complete" } else { "Failed" };
-                        let text = format!("Saw completed job: {name}, condition: {condition}");
-                        self.events.push(Event::normal("SawCompletedJob", text));
-                    }
+                (Some(i), Some(well)) => {
+                    active.remove(i);
+                    let condition = if well { "Complete" } else { "Failed" };
+                    let text = format!("Saw completed job: {name}, condition: {condition}");
+                    self.events.push(Event::normal("SawCompletedJob", text));
                 }
+                _ => {}
             }
         }
-        // References keep the version in which they were first seen, so that they don't change with each pod.
-        let known = |job: &Job| before.iter().find(|r| r.uid == job.metadata.uid).cloned();
-        let active: Vec<ObjectReference> =
-            running.iter().map(|j| known(j).unwrap_or_else(|| reference(j))).collect();
+        active.retain(|was| {
+            let there = state.jobs.iter().any(|j| j.metadata.uid == was.uid);
+            if !there {
+                let name = was.name.as_deref().unwrap_or_default();
+                self.events.push(Event::normal("MissingJob", format!("Active job went missing: {name}")));
+            }
+            there
+        });
         self.status.active = Some(active).filter(|a| !a.is_empty());
         let ended = |j: &Arc<Job>| j.status.as_ref().and_then(|s| s.completion_time.clone());
         let last =
             state.jobs.iter().filter(|j| outcome(j) == Some(true)).filter_map(ended).map(|t| t.0).max();
         let known = self.status.last_successful_time.as_ref().map(|t| t.0);
-        self.status.last_successful_time =
-            last.max(known).map(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time);
+        self.status.last_successful_time = last.max(known).map(Time);
     }
 
     /// Old Jobs beyond the limits, oldest first.
@@ -119,8 +124,7 @@ impl Plan {
         let since = last.unwrap_or(created);
         let deadline =
             state.spec.starting_deadline_seconds.and_then(|s| u64::try_from(s).ok()).map(Duration::from_secs);
-        let latest = schedule.latest(since, state.now);
-        let next = schedule.next(latest.unwrap_or(match schedule {
+        let next = schedule.next(schedule.latest(since, state.now).unwrap_or(match schedule {
             Schedule::Every(_) => since,
             Schedule::Cron(..) => state.now,
         }));
@@ -128,21 +132,31 @@ impl Plan {
             // A moment later: it must not be too early.
             Duration::try_from(n.duration_since(state.now)).unwrap_or_default() + Duration::from_millis(100)
         });
-        let Some(due) = latest else { return };
+        // What is too late isn't even looked at.
+        let horizon = deadline.and_then(|d| state.now.checked_sub(d).ok());
+        let since = horizon.map_or(since, |h| h.max(since));
+        let Some(due) = schedule.latest(since, state.now) else { return };
         self.tell_missed(schedule, since, state.now);
         let late = Duration::try_from(state.now.duration_since(due)).unwrap_or_default();
         if deadline.is_some_and(|d| late > d) {
+            let due = due.strftime("%a, %d %b %Y %H:%M:%S +0000");
             let text = format!("Missed scheduled time to start a job: {due}");
             self.events.push(Event::warning("MissSchedule", text));
             return;
         }
+        let active = self.status.active.clone().unwrap_or_default();
         let name = job_name(state.cron, due);
-        if state.jobs.iter().any(|j| j.metadata.name.as_deref() == Some(&name)) {
-            self.status.last_schedule_time = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(due));
+        if active.iter().any(|r| r.name.as_deref() == Some(&name)) || last == Some(due) {
             return;
         }
-        let active: Vec<&Arc<Job>> =
-            state.jobs.iter().filter(|j| outcome(j).is_none() && is_there(j)).collect();
+        if let Some(job) = state.jobs.iter().find(|j| j.metadata.name.as_deref() == Some(&name)) {
+            // It was started, and its start not written down.
+            if outcome(job).is_none() {
+                self.status.active.get_or_insert_default().push(reference(job));
+            }
+            self.status.last_schedule_time = Some(Time(due));
+            return;
+        }
         match state.spec.concurrency_policy.as_deref() {
             Some("Forbid") if !active.is_empty() => {
                 let text =
@@ -151,28 +165,25 @@ impl Plan {
                 return;
             }
             Some("Replace") => {
-                self.delete.extend(active.iter().map(|j| (*j).clone()));
-                let gone: BTreeSet<_> = active.iter().map(|j| j.metadata.uid.clone()).collect();
-                if let Some(list) = &mut self.status.active {
-                    list.retain(|r| !gone.contains(&r.uid));
-                }
+                let is_active = |j: &&Arc<Job>| active.iter().any(|r| r.uid == j.metadata.uid);
+                self.delete.extend(state.jobs.iter().filter(is_active).filter(|j| is_there(j)).cloned());
+                self.status.active = None;
             }
             _ => {}
         }
         self.create = Some((due, new_job(state, schedule, due, name)));
     }
 
+    /// More than a hundred missed times are worth a word. As the reference counts, the first distance between two
+    /// stands for all.
     fn tell_missed(&mut self, schedule: &Schedule, since: Timestamp, now: Timestamp) {
-        let mut at = since;
-        for _ in 0..=MANY {
-            match schedule.next(at) {
-                Some(next) if next <= now => at = next,
-                _ => return,
-            }
+        let Some(first) = schedule.next(since) else { return };
+        let Some(second) = schedule.next(first).filter(|t| *t <= now) else { return };
+        let distance = second.duration_since(first).as_secs().max(1);
+        if now.duration_since(first).as_secs() / distance + 1 > MANY {
+            let text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+            self.events.push(Event::warning("TooManyMissedTimes", text));
         }
-        let text =
-            "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-        self.events.push(Event::warning("TooManyMissedTimes", text));
     }
 }
 

@@ -61,7 +61,12 @@ fn show(plan: &Plan) -> String {
 
 #[track_caller]
 fn check(extra: Value, last: Option<i64>, has: &str, now: i64, want: &str) -> Plan {
-    let plan = planned(&cron(extra, last, &[]), &jobs(has), at(now));
+    check_with(extra, last, &[], has, now, want)
+}
+
+#[track_caller]
+fn check_with(extra: Value, last: Option<i64>, active: &[&str], has: &str, now: i64, want: &str) -> Plan {
+    let plan = planned(&cron(extra, last, active), &jobs(has), at(now));
     assert_eq!(show(&plan), want);
     plan
 }
@@ -92,18 +97,22 @@ fn a_time_makes_one_job() {
 #[test]
 fn a_deadline_lets_times_pass() {
     check(json!({"startingDeadlineSeconds": 120}), Some(0), "", 12, "+10");
-    let plan = check(json!({"startingDeadlineSeconds": 120}), Some(0), "", 13, "");
-    assert_eq!(plan.events.len(), 1);
+    check(json!({"startingDeadlineSeconds": 120}), Some(0), "", 13, "");
 }
 
 #[test]
 fn concurrency_is_a_matter_of_policy() {
-    check(json!({"concurrencyPolicy": "Allow"}), Some(0), "a", 10, "+10");
-    let plan = check(json!({"concurrencyPolicy": "Forbid"}), Some(0), "a", 10, "");
-    assert_eq!(plan.events.len(), 1);
-    check(json!({"concurrencyPolicy": "Forbid"}), Some(0), "a+", 10, "+10");
-    let plan = check(json!({"concurrencyPolicy": "Replace"}), Some(0), "a", 10, "+10 -a");
-    assert_eq!(plan.status.active, Some(vec![]));
+    let policy = |policy: &str, has: &str, want: &str| {
+        check_with(json!({"concurrencyPolicy": policy}), Some(0), &["a"], has, 10, want)
+    };
+    policy("Allow", "a", "+10");
+    assert_eq!(policy("Forbid", "a", "").events.len(), 1);
+    policy("Forbid", "a+", "+10");
+    assert_eq!(policy("Replace", "a", "+10 -a").status.active, None);
+    // One that was made by hand is nobody's concern.
+    let plan = policy("Forbid", "a+ b", "+10");
+    assert_eq!(plan.events.len(), 2);
+    policy("Replace", "a b", "+10 -a");
 }
 
 #[test]
@@ -132,4 +141,8 @@ fn the_status_knows_what_runs() {
 fn many_missed_times_are_told() {
     let plan = check(json!({"schedule": "* * * * *"}), Some(0), "", 200, "+200");
     assert_eq!(plan.events.len(), 1);
+    // With a deadline, only what is still in time counts as missed.
+    let timely = json!({"schedule": "* * * * *", "startingDeadlineSeconds": 600});
+    assert!(check(timely, Some(0), "", 200, "+200").events.is_empty());
+    assert!(check(json!({"schedule": "* * * * *"}), Some(0), "", 90, "+90").events.is_empty());
 }

@@ -5,6 +5,7 @@
 //! Invariant: a finalizer is taken off a counted pod only after the status that counts it has been written.
 
 mod failure;
+mod index;
 mod indexes;
 mod plan;
 mod template;
@@ -125,7 +126,7 @@ async fn act(job: &Job, plan: &mut Plan, cx: &Context<Jobs>) -> Result<()> {
     let (made, result) = match &job.spec {
         Some(spec) => {
             let name = cx.name();
-            let new = plan.create.iter().map(|index| template::pod(name, spec, *index)).collect();
+            let new = plan.create.iter().map(|new| template::pod(name, spec, *new)).collect();
             pod_control::create(cx, new).await
         }
         None => (0, Ok(())),

@@ -14,7 +14,9 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::failure::{self, Meaning};
-use super::{ended, indexes, is_tracked, template};
+use super::index::{self, Indexes};
+use super::template::{self, New};
+use super::{ended, indexes, is_tracked};
 use crate::common::{pod_control, pods};
 
 const COMPLETE: &str = "Complete";
@@ -34,11 +36,10 @@ pub(super) struct State<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// New pods, by index where they have one.
-    pub(super) create: Vec<Option<i32>>,
-    /// Pods to be deleted because the Job ends: they still count.
+    pub(super) create: Vec<New>,
+    /// Pods to be deleted because the Job fails: they count as failed.
     pub(super) stop: Vec<Arc<Pod>>,
-    /// Pods to be deleted that don't count: too many, or suspended.
+    /// Pods to be deleted that don't count: too many, suspended, or not needed for success.
     pub(super) take_back: Vec<Arc<Pod>>,
     /// Pods whose end the status counts: their finalizers go once it is written.
     pub(super) counted: Vec<Arc<Pod>>,
@@ -62,40 +63,51 @@ pub(crate) fn outcome(job: &Job) -> Option<bool> {
     if holds(status, COMPLETE) { Some(true) } else { holds(status, FAILED).then_some(false) }
 }
 
+/// What the pods tell, before anything is decided.
+struct Facts<'a> {
+    active: Vec<&'a Arc<Pod>>,
+    terminating: usize,
+    indexes: Indexes,
+    /// All that have succeeded and failed, those that the status doesn't count yet among them.
+    succeeded: i32,
+    failed: i32,
+    /// Why a failed pod ends the Job, where one does.
+    ends: Option<String>,
+}
+
 pub(super) fn plan(state: &State<'_>) -> Plan {
     let mut plan = Plan { status: state.job.status.clone().unwrap_or_default(), ..Plan::default() };
     if outcome(state.job).is_some() {
         plan.counted = state.pods.iter().filter(|p| is_tracked(p)).cloned().collect();
         return plan;
     }
-    let active: Vec<&Arc<Pod>> = state.pods.iter().filter(|p| pods::is_active(p)).collect();
-    let terminating = state.pods.iter().filter(|p| pods::is_terminating(p) && !pods::is_over(p)).count();
+    let facts = state.facts(&plan.status);
     plan.begin(state);
-    let ends = plan.count(state);
-    let uncounted = plan.uncounted();
-    let succeeded = plan.status.succeeded.unwrap_or(0) + uncounted.0;
-    let failed = plan.status.failed.unwrap_or(0) + uncounted.1;
-    plan.status.active = i32::try_from(active.len()).ok().filter(|n| *n > 0);
-    plan.status.ready = Some(i32::try_from(active.iter().filter(|p| pods::is_ready(p)).count()).unwrap_or(0));
-    plan.status.terminating = Some(i32::try_from(terminating).unwrap_or(0));
-
     if !holds(&plan.status, TARGET) && !holds(&plan.status, MET) {
-        plan.target(state, ends, succeeded, failed, &active);
+        plan.target(state, &facts);
     }
-    if holds(&plan.status, TARGET) || holds(&plan.status, MET) {
-        plan.stop = active.iter().map(|p| (*p).clone()).collect();
-        if active.is_empty() && terminating == 0 && uncounted == (0, 0) && plan.counted.is_empty() {
+    plan.count(state, &facts);
+    plan.status.active = i32::try_from(facts.active.len()).ok().filter(|n| *n > 0);
+    let ready = facts.active.iter().filter(|p| pods::is_ready(p)).count();
+    plan.status.ready = Some(i32::try_from(ready).unwrap_or(0));
+    plan.status.terminating = Some(i32::try_from(facts.terminating).unwrap_or(0));
+    let (fails, succeeds) = (holds(&plan.status, TARGET), holds(&plan.status, MET));
+    if fails || succeeds {
+        let active = facts.active.iter().map(|p| (*p).clone()).collect();
+        *(if fails { &mut plan.stop } else { &mut plan.take_back }) = active;
+        let counted = plan.uncounted() == (0, 0) && plan.counted.is_empty();
+        if counted && facts.active.is_empty() && facts.terminating == 0 {
             plan.finish(state);
         }
         return plan;
     }
     if state.spec.suspend == Some(true) {
-        plan.take_back = active.iter().map(|p| (*p).clone()).collect();
+        plan.take_back = facts.active.iter().map(|p| (*p).clone()).collect();
         plan.suspend(state);
         return plan;
     }
     plan.resume(state);
-    plan.size(state, &active, terminating, succeeded);
+    plan.size(state, &facts);
     plan
 }
 
@@ -122,6 +134,40 @@ impl State<'_> {
     fn time(&self) -> Option<Time> {
         Timestamp::from_second(self.now.as_second()).ok().map(Time)
     }
+
+    fn facts(&self, status: &JobStatus) -> Facts<'_> {
+        let indexes = if template::is_indexed(self.spec) {
+            index::observe(self.spec, status, self.pods, &|p| self.is_failed(p))
+        } else {
+            Indexes::default()
+        };
+        let uncounted = status.uncounted_terminated_pods.clone().unwrap_or_default();
+        let known_good: BTreeSet<String> = uncounted.succeeded.into_iter().flatten().collect();
+        let known_bad: BTreeSet<String> = uncounted.failed.into_iter().flatten().collect();
+        let size = |set: &BTreeSet<String>| i32::try_from(set.len()).unwrap_or(i32::MAX);
+        let mut succeeded = status.succeeded.unwrap_or(0).saturating_add(size(&known_good));
+        let mut failed = status.failed.unwrap_or(0).saturating_add(size(&known_bad));
+        let mut ends = None;
+        let is_known =
+            |set: &BTreeSet<String>, p: &Pod| p.metadata.uid.as_ref().is_some_and(|u| set.contains(u));
+        for pod in self.pods.iter().filter(|p| is_tracked(p)) {
+            if pods::phase(pod) == "Succeeded" {
+                succeeded += i32::from(!is_known(&known_good, pod) && !is_known(&known_bad, pod));
+            } else if self.is_failed(pod) {
+                let meaning = failure::meaning(self.spec, pod);
+                failed += i32::from(meaning.counts() && !is_known(&known_bad, pod));
+                if let Meaning::Ends(why) = meaning {
+                    ends.get_or_insert(why);
+                }
+            }
+        }
+        if template::is_indexed(self.spec) {
+            succeeded = i32::try_from(indexes.done.len()).unwrap_or(i32::MAX);
+        }
+        let terminating = self.pods.iter().filter(|p| pods::is_terminating(p) && !pods::is_over(p)).count();
+        let active = self.pods.iter().filter(|p| pods::is_active(p)).collect();
+        Facts { active, terminating, indexes, succeeded, failed, ends }
+    }
 }
 
 impl Plan {
@@ -138,8 +184,8 @@ impl Plan {
         (n(uncounted.and_then(|u| u.succeeded.as_ref())), n(uncounted.and_then(|u| u.failed.as_ref())))
     }
 
-    /// Counts pods that ended; returns why the Job ends with one of them, where it does.
-    fn count(&mut self, state: &State<'_>) -> Option<String> {
+    /// Counts pods that ended, and where the Job fails all others too.
+    fn count(&mut self, state: &State<'_>, facts: &Facts<'_>) {
         let tracked: BTreeSet<&str> =
             state.pods.iter().filter(|p| is_tracked(p)).filter_map(|p| p.metadata.uid.as_deref()).collect();
         let uncounted = self.status.uncounted_terminated_pods.take().unwrap_or_default();
@@ -155,83 +201,90 @@ impl Plan {
         let mut failed = settle(uncounted.failed, &mut self.status.failed);
         let indexed = template::is_indexed(state.spec);
         let completions = state.completions();
-        let mut done =
-            indexes::parse(self.status.completed_indexes.as_deref().unwrap_or_default(), completions);
-        let mut ends = None;
+        let (fails, succeeds) = (holds(&self.status, TARGET), holds(&self.status, MET));
+        let leaving = state.job.metadata.deletion_timestamp.is_some();
         for pod in state.pods.iter().filter(|p| is_tracked(p)) {
             let uid = pod.metadata.uid.clone().unwrap_or_default();
+            let has_failed = state.is_failed(pod);
             if pods::phase(pod) == "Succeeded" {
-                if indexed {
-                    done.extend(template::index(pod).filter(|i| *i < completions));
-                } else if !succeeded.contains(&uid) {
+                if !indexed && !succeeded.contains(&uid) {
                     succeeded.push(uid);
                 }
-            } else if state.is_failed(pod) {
-                match failure::meaning(state.spec, pod) {
-                    Meaning::Ignored => {}
-                    Meaning::Ends(why) => {
-                        ends.get_or_insert(why);
-                        if !failed.contains(&uid) {
-                            failed.push(uid);
-                        }
-                    }
-                    Meaning::Counts if !failed.contains(&uid) => failed.push(uid),
-                    Meaning::Counts => {}
+            } else if has_failed || fails {
+                if !fails && !succeeds && !leaving && facts.indexes.needs(pod) {
+                    continue;
                 }
-            } else {
+                let placed = !indexed || template::index(pod).is_some_and(|i| i < completions);
+                let counts = !has_failed || failure::meaning(state.spec, pod).counts();
+                if placed && counts && !failed.contains(&uid) {
+                    failed.push(uid);
+                }
+            } else if !(succeeds && pods::is_terminating(pod)) && !leaving {
                 continue;
             }
             self.counted.push(pod.clone());
         }
         if indexed {
+            let done = &facts.indexes.done;
             self.status.succeeded = Some(i32::try_from(done.len()).unwrap_or(i32::MAX)).filter(|n| *n > 0);
-            self.status.completed_indexes = Some(indexes::format(&done)).filter(|t| !t.is_empty());
+            self.status.completed_indexes = Some(indexes::format(done)).filter(|t| !t.is_empty());
+            self.status.failed_indexes = facts.indexes.failed.as_ref().map(indexes::format);
         }
         let some = |l: Vec<String>| Some(l).filter(|l| !l.is_empty());
         self.status.uncounted_terminated_pods =
             Some(UncountedTerminatedPods { succeeded: some(succeeded), failed: some(failed) });
-        ends
     }
 
     /// Sets what the Job is going to be, where that is decided.
-    fn target(
-        &mut self,
-        state: &State<'_>,
-        ends: Option<String>,
-        succeeded: i32,
-        failed: i32,
-        active: &[&Arc<Pod>],
-    ) {
-        if let Some(why) = ends {
-            self.set(state, TARGET, "True", "PodFailurePolicy", &why);
+    fn target(&mut self, state: &State<'_>, facts: &Facts<'_>) {
+        let spec = state.spec;
+        if let Some(why) = &facts.ends {
+            self.set(state, TARGET, "True", "PodFailurePolicy", why);
             return;
         }
-        if failure::exceeds_limit(state.spec, failed, active) {
+        if failure::exceeds_limit(spec, facts.failed, &facts.active) {
             let text = "Job has reached the specified backoff limit";
             self.set(state, TARGET, "True", "BackoffLimitExceeded", text);
             return;
         }
-        let complete = match state.spec.completions {
-            Some(n) => succeeded >= n,
-            // A work queue is done when one pod says so and the others have ended.
-            None => succeeded > 0 && active.is_empty(),
-        };
-        if complete {
-            let text = "Reached expected number of succeeded pods";
-            self.set(state, MET, "True", "CompletionsReached", text);
-            return;
-        }
-        let suspended = state.spec.suspend == Some(true);
+        let suspended = spec.suspend == Some(true);
         let start = self.status.start_time.as_ref().filter(|_| !suspended);
-        if let Some((limit, start)) = state.spec.active_deadline_seconds.zip(start) {
+        if let Some((limit, start)) = spec.active_deadline_seconds.zip(start) {
             let limit = Duration::from_secs(u64::try_from(limit).unwrap_or(0));
             let passed = Duration::try_from(state.now.duration_since(start.0)).unwrap_or_default();
             if passed >= limit {
                 let text = "Job was active longer than specified deadline";
                 self.set(state, TARGET, "True", "DeadlineExceeded", text);
-            } else {
-                self.again = Some(limit - passed);
+                return;
             }
+            self.again = Some(limit - passed);
+        }
+        let completions = state.completions();
+        if let Some(failed) = &facts.indexes.failed {
+            let lost = i32::try_from(failed.len()).unwrap_or(i32::MAX);
+            if spec.max_failed_indexes.is_some_and(|most| lost > most) {
+                let text = "Job has exceeded the specified maximal number of failed indexes";
+                self.set(state, TARGET, "True", "MaxFailedIndexesExceeded", text);
+                return;
+            }
+            if lost > 0 && lost.saturating_add(facts.succeeded) >= completions {
+                self.set(state, TARGET, "True", "FailedIndexes", "Job has failed indexes");
+                return;
+            }
+        }
+        let policy = spec.success_policy.as_ref().filter(|_| template::is_indexed(spec));
+        if let Some(text) = policy.and_then(|p| index::suffices(p, completions, &facts.indexes.done)) {
+            self.set(state, MET, "True", "SuccessPolicy", &text);
+            return;
+        }
+        let complete = match spec.completions {
+            Some(n) => facts.succeeded >= n,
+            // A work queue is done when one pod says so and the others have ended.
+            None => facts.succeeded > 0 && facts.active.is_empty(),
+        };
+        if complete {
+            let text = "Reached expected number of succeeded pods";
+            self.set(state, MET, "True", "CompletionsReached", text);
         }
     }
 
@@ -244,6 +297,10 @@ impl Plan {
         self.set(state, if complete { COMPLETE } else { FAILED }, "True", &reason, &message);
         if complete {
             self.status.completion_time = state.time();
+        }
+        if complete && self.status.succeeded.unwrap_or(0) > state.completions() {
+            let text = "Too many succeeded pods running after completion count reached";
+            self.events.push(Event::warning("TooManySucceededPods", text));
         }
         self.events.push(ended(complete, &reason, &message));
     }
@@ -264,56 +321,67 @@ impl Plan {
         }
     }
 
-    /// As many pods as should run now.
-    fn size(&mut self, state: &State<'_>, active: &[&Arc<Pod>], terminating: usize, succeeded: i32) {
+    /// As many pods as should run now. Where some are too many, none are made.
+    fn size(&mut self, state: &State<'_>, facts: &Facts<'_>) {
+        let active = &facts.active;
         let parallelism = state.spec.parallelism.unwrap_or(1).max(0);
         let count = |n: i32| usize::try_from(n.max(0)).unwrap_or(0);
         let wanted = match state.spec.completions {
-            Some(n) => count(parallelism.min(n - succeeded)),
-            None if succeeded > 0 => active.len().min(count(parallelism)),
+            Some(n) => count(parallelism.min(n - facts.succeeded)),
+            None if facts.succeeded > 0 => active.len(),
             None => count(parallelism),
         };
-        if active.len() > wanted {
-            let mut all = active.to_vec();
-            all.sort_by_cached_key(|p| pods::deletion_order(p, 0, state.now));
-            self.take_back = all.into_iter().take(active.len() - wanted).cloned().collect();
+        let indexed = template::is_indexed(state.spec);
+        let mut surplus =
+            if indexed { index::duplicates(active, state.completions(), state.now) } else { Vec::new() };
+        let missing = active.len().saturating_sub(wanted).saturating_sub(surplus.len());
+        if missing > 0 {
+            let is_surplus = |p: &Arc<Pod>| surplus.iter().any(|s| s.metadata.uid == p.metadata.uid);
+            let mut rest: Vec<&Arc<Pod>> = active.iter().copied().filter(|p| !is_surplus(p)).collect();
+            rest.sort_by_cached_key(|p| pods::deletion_order(p, 0, state.now));
+            surplus.extend(rest.into_iter().take(missing));
+        }
+        if !surplus.is_empty() {
+            self.take_back = surplus.into_iter().take(pod_control::BURST).cloned().collect();
             return;
         }
-        let there = active.len() + if state.only_replaces_failed() { terminating } else { 0 };
+        let there = active.len() + if state.only_replaces_failed() { facts.terminating } else { 0 };
         let missing = wanted.saturating_sub(there).min(pod_control::BURST);
         if missing == 0 {
             return;
         }
-        let ended = |phase: &str| -> Vec<&Arc<Pod>> {
-            state
-                .pods
-                .iter()
-                .filter(|p| if phase == "Failed" { state.is_failed(p) } else { pods::phase(p) == phase })
-                .collect()
-        };
-        let wait = failure::backoff(&ended("Failed"), &ended("Succeeded"), state.now);
-        if !wait.is_zero() {
-            self.again = [self.again, Some(wait)].into_iter().flatten().min();
+        if facts.indexes.failed.is_none() {
+            let ended =
+                |f: &dyn Fn(&Pod) -> bool| -> Vec<&Arc<Pod>> { state.pods.iter().filter(|p| f(p)).collect() };
+            let failed = ended(&|p| state.is_failed(p));
+            let succeeded = ended(&|p| pods::phase(p) == "Succeeded");
+            let wait = failure::backoff(&failed, &succeeded, state.now);
+            if !wait.is_zero() {
+                self.wait(wait);
+                return;
+            }
+        }
+        if !indexed {
+            self.create = vec![New::default(); missing];
             return;
         }
-        self.create = if template::is_indexed(state.spec) {
-            let completions = state.completions();
-            let done =
-                indexes::parse(self.status.completed_indexes.as_deref().unwrap_or_default(), completions);
-            let mut taken: BTreeSet<i32> = active.iter().filter_map(|p| template::index(p)).collect();
-            if state.only_replaces_failed() {
-                taken.extend(
-                    state.pods.iter().filter(|p| pods::is_terminating(p)).filter_map(|p| template::index(p)),
-                );
+        let mut taken = facts.indexes.done.clone();
+        taken.extend(facts.indexes.failed.iter().flatten());
+        taken.extend(active.iter().filter_map(|p| template::index(p)));
+        if state.only_replaces_failed() {
+            let leaving = state.pods.iter().filter(|p| pods::is_terminating(p) && !pods::is_over(p));
+            taken.extend(leaving.filter_map(|p| template::index(p)));
+        }
+        for i in (0..state.completions()).filter(|i| !taken.contains(i)).take(missing) {
+            match facts.indexes.next(state.spec, i, state.now) {
+                Ok(new) => self.create.push(new),
+                Err(wait) => self.wait(wait),
             }
-            (0..completions)
-                .filter(|i| !done.contains(i) && !taken.contains(i))
-                .take(missing)
-                .map(Some)
-                .collect()
-        } else {
-            vec![None; missing]
-        };
+        }
+    }
+
+    fn wait(&mut self, wait: Duration) {
+        self.again = [self.again, Some(wait)].into_iter().flatten().min();
     }
 
     fn set(&mut self, state: &State<'_>, kind: &str, status: &str, reason: &str, message: &str) {

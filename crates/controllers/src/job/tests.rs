@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::plan::{Plan, State, outcome, plan};
-use super::{TRACKING, template};
+use super::template::{self, Failures, New};
+use super::{TRACKING, indexes};
 
 const NOW: i64 = 1_000_000;
 
@@ -30,9 +31,10 @@ fn job(extra: Value, status: Value) -> Job {
 }
 
 /// `name` and a state: `.` running, `s` succeeded, `f` failed (a minute ago), `F` just now; then `-` on its way out,
-/// `c` counted (without its finalizer), `#n` with an index.
+/// `c` counted (without its finalizer), `#n` with an index, `!n` after so many failures of the index.
 fn pods(text: &str) -> Vec<Arc<Pod>> {
     let one = |word: &str| {
+        let (word, failures) = word.split_once('!').map_or((word, None), |(w, n)| (w, Some(n)));
         let (word, index) = word.split_once('#').map_or((word, None), |(w, i)| (w, Some(i)));
         let (name, flags) = word.split_at(1);
         let phase = match &flags[..1] {
@@ -51,6 +53,9 @@ fn pods(text: &str) -> Vec<Arc<Pod>> {
         if let Some(index) = index {
             pod["metadata"]["annotations"] = json!({"batch.kubernetes.io/job-completion-index": index});
         }
+        if let Some(failures) = failures {
+            pod["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"] = failures.into();
+        }
         Arc::new(serde_json::from_value(pod).unwrap())
     };
     text.split_whitespace().map(one).collect()
@@ -65,8 +70,11 @@ fn show(plan: &Plan) -> String {
     let names = |prefix: &str, pods: &[Arc<Pod>]| -> Vec<String> {
         pods.iter().map(|p| format!("{prefix}{}", p.metadata.name.as_deref().unwrap())).collect()
     };
-    let mut out: Vec<String> =
-        plan.create.iter().map(|i| format!("+{}", i.map_or(String::new(), |i| i.to_string()))).collect();
+    let mut out: Vec<String> = plan
+        .create
+        .iter()
+        .map(|n| format!("+{}", n.index.map_or(String::new(), |i| i.to_string())))
+        .collect();
     out.extend(names("-", &plan.stop));
     out.extend(names("~", &plan.take_back));
     out.extend(names("c", &plan.counted));
@@ -150,7 +158,7 @@ fn too_many_failures_end_a_job() {
         limit(),
         json!({"failed": 1, "startTime": time(-9)}),
         "af b.",
-        "-b ca FailureTarget/BackoffLimitExceeded",
+        "-b ca cb FailureTarget/BackoffLimitExceeded",
     );
     let plan = check(limit(), json!(plan.status), "afc b.-", "cb FailureTarget/BackoffLimitExceeded");
     let plan = check(
@@ -208,7 +216,7 @@ fn indexes_are_done_once_each() {
 #[test]
 fn a_pod_knows_its_index() {
     let job = job(json!({"completionMode": "Indexed"}), json!({}));
-    let pod = template::pod("j", job.spec.as_ref().unwrap(), Some(2));
+    let pod = template::pod("j", job.spec.as_ref().unwrap(), New { index: Some(2), failures: None });
     assert_eq!(template::index(&pod), Some(2));
     assert_eq!(pod.metadata.generate_name.as_deref(), Some("j-2-"));
     assert_eq!(pod.metadata.finalizers.as_deref(), Some(&[TRACKING.to_owned()][..]));
@@ -217,4 +225,83 @@ fn a_pod_knows_its_index() {
         pod.spec.as_ref().unwrap().containers[0].env.as_ref().unwrap()[0].name,
         "JOB_COMPLETION_INDEX"
     );
+}
+
+fn per_index(extra: Value) -> Value {
+    let mut spec = json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3, "backoffLimit": i32::MAX,
+        "backoffLimitPerIndex": 1});
+    for (k, v) in extra.as_object().unwrap() {
+        spec[k] = v.clone();
+    }
+    spec
+}
+
+#[test]
+fn each_index_has_its_own_limit() {
+    // The failed pod stays until its successor knows how often the index failed.
+    let plan = check(per_index(json!({})), started(), "af#0!0 b.#1!0 c.#2!0", "+0");
+    assert_eq!(plan.create[0].failures, Some(Failures { counted: 1, ignored: 0 }));
+    assert_eq!(plan.status.failed, None);
+    let plan = check(per_index(json!({})), started(), "aF#0!0 b.#1!0 c.#2!0", "");
+    assert_eq!(plan.again.unwrap().as_secs(), 10);
+    check(per_index(json!({})), started(), "af#0!0 d.#0!1 b.#1!0 c.#2!0", "ca");
+    // The last try: the index is lost, the others go on.
+    let plan = check(per_index(json!({})), started(), "df#0!1 b.#1!0 c.#2!0", "cd");
+    assert_eq!(plan.status.failed_indexes.as_deref(), Some("0"));
+    let lost = json!({"failedIndexes": "0", "failed": 2, "startTime": time(-9)});
+    check(per_index(json!({})), lost, "bs#1!0 cs#2!0", "cb cc FailureTarget/FailedIndexes");
+    check(
+        per_index(json!({"maxFailedIndexes": 0})),
+        started(),
+        "df#0!1 b.#1!0",
+        "-b cd cb FailureTarget/MaxFailedIndexesExceeded",
+    );
+    let policy = |action: &str| json!({"podFailurePolicy": {"rules": [{"action": action, "onExitCodes": {"operator": "In", "values": [1]}}]}});
+    let plan = check(per_index(policy("FailIndex")), started(), "af#0!0 b.#1!0 c.#2!0", "ca");
+    assert_eq!(plan.status.failed_indexes.as_deref(), Some("0"));
+    let plan = check(per_index(policy("Ignore")), started(), "af#0!1 b.#1!0 c.#2!0", "+0");
+    assert_eq!(plan.create[0].failures, Some(Failures { counted: 1, ignored: 1 }));
+}
+
+#[test]
+fn a_policy_says_what_success_is() {
+    let policy = |rules: Value| json!({"completionMode": "Indexed", "completions": 4, "parallelism": 4, "successPolicy": {"rules": rules}});
+    let leader = || policy(json!([{"succeededIndexes": "0"}]));
+    let plan =
+        check(leader(), started(), "as#0 b.#1 c.#2 d.#3", "~b ~c ~d ca SuccessCriteriaMet/SuccessPolicy");
+    let condition = &plan.status.conditions.as_ref().unwrap()[0];
+    assert_eq!(condition.message.as_deref(), Some("Matched rules at index 0"));
+    // What is stopped for it has not failed.
+    let plan = check(leader(), json!(plan.status), "as#0c b.#1-c", "SuccessCriteriaMet/SuccessPolicy");
+    let done = "SuccessCriteriaMet/SuccessPolicy Complete/SuccessPolicy";
+    let plan = check(leader(), json!(plan.status), "as#0c", done);
+    assert_eq!((plan.status.succeeded, plan.status.failed), (Some(1), None));
+    check(leader(), started(), "a.#0 bs#1 cs#2 d.#3", "cb cc");
+    let two = || policy(json!([{"succeededIndexes": "1-3", "succeededCount": 2}, {"succeededCount": 4}]));
+    check(two(), started(), "as#0 bs#1 c.#2 d.#3", "ca cb");
+    check(two(), started(), "a.#0 bs#1 cs#2 d.#3", "~a ~d cb cc SuccessCriteriaMet/SuccessPolicy");
+}
+
+#[test]
+fn indexes_have_one_pod_each() {
+    let elastic = |n: i32| json!({"completionMode": "Indexed", "completions": n, "parallelism": n});
+    check(elastic(2), started(), "a.#0 b.#0 c.#1", "~a");
+    check(elastic(2), started(), "a.#0 b.#1 c.#2", "~c");
+    check(elastic(2), started(), "a.#0 b.#1 c.", "~c");
+    check(elastic(4), started(), "a.#0 b.#1", "+2 +3");
+    // A smaller Job forgets what is beyond its end.
+    let status = json!({"completedIndexes": "0,5", "succeeded": 2, "startTime": time(-9)});
+    let plan = check(elastic(2), status, "b.#1", "");
+    assert_eq!((plan.status.succeeded, plan.status.completed_indexes.as_deref()), (Some(1), Some("0")));
+    assert_eq!(indexes::format(&indexes::parse("0,5", 2)), "0");
+}
+
+#[test]
+fn a_policy_says_when_pods_are_replaced() {
+    let failed_only = || json!({"podReplacementPolicy": "Failed"});
+    check(failed_only(), started(), "a.-", "");
+    check(failed_only(), started(), "af-", "+ ca");
+    check(json!({"podReplacementPolicy": "TerminatingOrFailed"}), started(), "a.-", "+ ca");
+    let plan = check(failed_only(), started(), "a.- b.", "");
+    assert_eq!((plan.status.terminating, plan.status.active), (Some(1), Some(1)));
 }
