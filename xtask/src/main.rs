@@ -2,6 +2,7 @@
 //!
 //! It needs only Rust and a C compiler. What a chore needs beyond that it says; with `CI=true` it installs it.
 
+mod apply;
 mod chores;
 mod crds;
 mod data;
@@ -31,6 +32,8 @@ enum Chore {
     Fidelity(chores::FidelityArgs),
     /// Regenerate the schemas of the built-in types
     Data,
+    /// Regenerate the apply configurations from the schemas
+    ApplyTypes,
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::check().map(|n| println!("tidy: {n} files and all imports in order")),
         Chore::Fidelity(args) => chores::fidelity(&args),
         Chore::Data => chores::data(),
+        Chore::ApplyTypes => apply::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -26,6 +26,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("homeostat-sdk", &["homeostat-model"]),
+    ("homeostat-apply", &["homeostat-sdk"]),
     ("homeostat-controllers", &["homeostat-model", "homeostat-sdk"]),
     ("homeostat-scheduler", &["homeostat-model", "homeostat-sdk"]),
     ("homeostat-node", &["homeostat-model", "homeostat-sdk"]),
@@ -44,7 +45,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("homeostat-program", &["homeostat-sdk"]),
-    ("homeostat", &["homeostat-sdk", "homeostat-program", "homeostat-cluster"]),
+    ("homeostat", &["homeostat-sdk", "homeostat-apply", "homeostat-program", "homeostat-cluster"]),
     ("redis-operator", &["homeostat"]),
     (
         "homeostat-cli",

@@ -24,6 +24,26 @@ const SERVER_METADATA: [&str; 8] = [
     "uid",
 ];
 
+/// What can be applied: an object, or a configuration of one that says only some of it.
+///
+/// Every [`Object`] is: of a built-in type only what differs from its zero value is sent. Types that can also say "this
+/// is empty, and I mean it" are in the crate `homeostat-apply`.
+pub trait Applies {
+    /// The kind that is applied.
+    type Kind: Object;
+
+    /// The body of the request: `apiVersion`, `kind`, `metadata.name`, and what is set.
+    fn into_body(self) -> Result<Value>;
+}
+
+impl<T: Object> Applies for T {
+    type Kind = T;
+
+    fn into_body(self) -> Result<Value> {
+        sparse(&self)
+    }
+}
+
 /// The body of an apply of `object`: without status, server-set metadata, nulls, and zero values of required fields.
 pub fn sparse<T: Object>(object: &T) -> Result<Value> {
     let mut value = serde_json::to_value(object)?;

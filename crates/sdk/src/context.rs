@@ -22,7 +22,7 @@ use kube::{Client, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::apply::{sparse, strip_nulls};
+use crate::apply::{Applies, strip_nulls};
 use crate::cache::Cache;
 use crate::dependencies::{Dependencies, KindId, Reads};
 use crate::dynamic::{self, Dynamic};
@@ -320,24 +320,68 @@ impl<O: Operator> Context<O> {
         Ok(())
     }
 
-    /// Makes an owned object have what is set in `object`, and returns it as it is then.
+    /// As [`place`](Self::place), in the body of an apply, and its key. Not generic: it is compiled once per operator.
+    fn place_body(&self, kind: &AppliedKind, body: &mut Value) -> Result<Key> {
+        let terminal = |text: String| Err(Error::msg(text).terminal());
+        let owner = || format!("{} {}", O::Resource::display_kind(), self.key);
+        let kind_name = &kind.display;
+        let Some(meta) = body.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return terminal(format!("a {kind_name} without metadata.name can't be applied"));
+        };
+        let text = |field: &str| {
+            meta.get(field).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned)
+        };
+        let (name, namespace) = (text("name"), text("namespace"));
+        if !kind.namespaced && self.namespace().is_some() {
+            return terminal(format!(
+                "{} can't own a cluster-scoped {kind_name}: the owner has a namespace",
+                owner()
+            ));
+        }
+        let namespace = match (kind.namespaced, namespace, self.namespace()) {
+            (false, _, _) => None,
+            (true, None, None) => return terminal(format!("{kind_name} needs metadata.namespace")),
+            (true, Some(theirs), Some(ours)) if theirs != ours => {
+                return terminal(format!(
+                    "{} can't own a {kind_name} in another namespace ({theirs})",
+                    owner()
+                ));
+            }
+            (true, theirs, ours) => theirs.or_else(|| ours.map(str::to_owned)),
+        };
+        if let Some(namespace) = &namespace {
+            meta.insert("namespace".into(), namespace.as_str().into());
+        }
+        let references = meta.entry("ownerReferences").or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(references) = references.as_array_mut()
+            && !references.iter().any(|r| r["controller"] == true)
+        {
+            references.push(serde_json::to_value(self.owner_reference()?)?);
+        }
+        match name {
+            Some(name) => Ok(Key::new(namespace.as_deref(), &name)),
+            None => terminal(format!("a {kind_name} without metadata.name can't be applied")),
+        }
+    }
+
+    /// Makes an owned object have what is set in `what`, and returns it as it is then.
     ///
     /// It is server-side apply under the operator's name: what is not set is left to others, and what this operator
     /// set before and no longer sets is removed. The namespace and the owner reference are filled in. Nothing is sent
     /// where the same was applied before and the object hasn't changed since.
-    pub async fn apply<T: Object, I>(&self, object: T) -> Result<T>
+    ///
+    /// `what` is the kind itself, or an apply configuration of it (the crate `homeostat-apply`).
+    pub async fn apply<A: Applies, I>(&self, what: A) -> Result<A::Kind>
     where
-        O::Owns: Has<T, I>,
+        O::Owns: Has<A::Kind, I>,
     {
-        let mut object = object;
-        self.place(&mut object, true)?;
-        let key = Key::of(&object);
-        if key.name().is_empty() {
-            let text = format!("a {} without metadata.name can't be applied", T::display_kind());
-            return Err(Error::msg(text).terminal());
-        }
+        self.apply_body::<A::Kind>(what.into_body()?).await
+    }
+
+    async fn apply_body<T: Object>(&self, mut body: Value) -> Result<T> {
+        let kind = AppliedKind { display: T::display_kind(), namespaced: T::is_namespaced() };
+        let key = self.place_body(&kind, &mut body)?;
         self.keep_key::<T>(key.clone());
-        let body = sparse(&object)?;
         let (what, hash) = (What::Object(TypeId::of::<T>()), hash(&body));
         if let Some(version) = self.shared.sent.version(what, &key, hash)
             && let Some(has) = self.cached::<T>().get(&key)
@@ -502,6 +546,12 @@ impl<O: Operator> Context<O> {
     pub async fn event_about<T: Object>(&self, object: &T, event: Event) {
         self.shared.recorder.record(object.object_ref(&()), event).await;
     }
+}
+
+/// What must be known of a kind to place an object of it.
+struct AppliedKind {
+    display: String,
+    namespaced: bool,
 }
 
 /// Deletions of what is owned and not kept.

@@ -109,7 +109,7 @@ mod watches;
 pub mod webhook;
 mod write;
 
-pub use apply::{sparse, strip_nulls};
+pub use apply::{Applies, sparse, strip_nulls};
 pub use cache::{Cache, CacheSize, Caches, Change, Index, Selection};
 pub use context::Context;
 pub use election::{LeaderElection, Sharding};
