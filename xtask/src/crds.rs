@@ -71,10 +71,9 @@ fn fetch(wheel: &Wheel, target: &Path) -> Result<(), String> {
     std::fs::create_dir_all(target).map_err(|e| format!("{}: {e}", target.display()))?;
     for i in 0..zip.len() {
         let mut member = zip.by_index(i).map_err(|e| e.to_string())?;
-        let Some(name) = member.name().strip_prefix(wheel.folder).map(str::to_owned) else { continue };
-        if name.contains('/') || !name.ends_with(".yaml") {
-            continue;
-        }
+        let path = member.name().map_err(|e| e.to_string())?;
+        let name = path.strip_prefix(wheel.folder).filter(|n| n.ends_with(".yaml") && !n.contains('/'));
+        let Some(name) = name.map(str::to_owned) else { continue };
         let mut bytes = Vec::new();
         member.read_to_end(&mut bytes).map_err(|e| e.to_string())?;
         write(&target.join(name), &bytes)?;
