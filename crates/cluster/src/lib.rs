@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use controllers::Known;
+pub use homeostat_apiserver::audit;
+
 pub use endpoint::{Endpoint, ServeError};
 pub use options::{ADMISSION_PLUGINS, ClusterOptions, OptionError};
 use pki::Authority;
@@ -98,6 +100,7 @@ impl Cluster {
             issuer: Some(ISSUER.to_owned()),
             ..Authentication::default()
         };
+        config.audit.clone_from(&options.audit);
         if let Some(address) = options.advertise {
             config.advertise = address.to_string();
         }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use homeostat_apiserver::audit::Audit;
 use homeostat_model::{Clock, Entropy};
 use ipnet::IpNet;
 
@@ -86,6 +88,8 @@ pub struct ClusterOptions {
     pub service_range: IpNet,
     /// Text of a token file for further users.
     pub tokens: Option<String>,
+    /// Is told of requests to the server.
+    pub audit: Option<Arc<dyn Audit>>,
     /// Where clients outside will find the server; what the `kubernetes` Service points to.
     pub advertise: Option<SocketAddr>,
     /// Time.
@@ -102,6 +106,7 @@ impl Default for ClusterOptions {
             disabled_admission: Vec::new(),
             service_range: IpNet::V4(ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16)),
             tokens: None,
+            audit: None,
             advertise: None,
             clock: Clock::system(),
             entropy: Entropy::system(),
