@@ -9,7 +9,9 @@ mod endpoint;
 mod inprocess;
 pub mod kubeconfig;
 mod options;
+mod pace;
 pub mod pki;
+mod simulation;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +30,9 @@ pub use homeostat_apiserver::audit;
 
 pub use endpoint::{Endpoint, ServeError};
 pub use options::{ADMISSION_PLUGINS, ClusterOptions, OptionError};
+pub use pace::{Pace, PaceError};
 use pki::Authority;
+pub use simulation::simulate;
 
 /// The user that the cluster's own parts act as.
 const SYSTEM: &str = "system:kube-controller-manager";
@@ -87,7 +91,12 @@ impl Cluster {
     /// # Errors
     /// If no certificate authority can be made.
     pub async fn with(options: ClusterOptions) -> Result<Self, StartError> {
-        let authority = Arc::new(Authority::new("homeostat-ca", options.clock.now())?);
+        let name = "homeostat-ca";
+        let authority = Arc::new(if options.simulated {
+            Authority::simulated(name, options.clock.now(), &options.entropy)?
+        } else {
+            Authority::new(name, options.clock.now())?
+        });
         let store = Arc::new(Memory::new());
         let mut config = Config::new(store);
         config.clock = options.clock.clone();
@@ -148,6 +157,11 @@ impl Cluster {
         let groups =
             groups.iter().map(|g| (*g).to_owned()).chain(["system:authenticated".to_owned()]).collect();
         inprocess::client(self.server.clone(), User { name: user.to_owned(), groups, ..User::default() })
+    }
+
+    /// The cluster's time.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// The API server itself, a tower service.

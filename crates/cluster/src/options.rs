@@ -96,6 +96,9 @@ pub struct ClusterOptions {
     pub clock: Clock,
     /// Chance.
     pub entropy: Entropy,
+    /// Whether even the certificate authority's key comes from `entropy`, so that a seed determines every byte. Such a
+    /// key is no secret.
+    pub simulated: bool,
 }
 
 impl Default for ClusterOptions {
@@ -110,6 +113,7 @@ impl Default for ClusterOptions {
             advertise: None,
             clock: Clock::system(),
             entropy: Entropy::system(),
+            simulated: false,
         }
     }
 }

@@ -1,19 +1,25 @@
 //! The control plane's own certificate authority, and the certificates that it issues.
 //!
 //! Keys are P-256 (a key takes microseconds, an RSA key a second). Nothing is written to disk here: a cluster that
-//! lives in memory makes a new authority at each start. Invariant: a private key leaves this module only as PEM or DER
-//! that the caller asked for.
+//! lives in memory makes a new authority at each start. A simulation's authority follows from its seed (Ed25519, whose
+//! signatures have no chance in them) and keeps no secret. Invariant: a private key leaves this module only as PEM or
+//! DER that the caller asked for.
 
 use std::net::IpAddr;
 
-use homeostat_model::Timestamp;
+use homeostat_model::{Entropy, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, date_time_ymd,
+    KeyUsagePurpose, PKCS_ED25519, SanType, date_time_ymd,
 };
+use rustls_pki_types::PrivatePkcs8KeyDer;
 
 /// Days that issued certificates are valid, a day of clock skew before now included.
 const VALID_DAYS: i64 = 366;
+
+/// What stands before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
+const ED25519: [u8; 16] =
+    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
 /// An authority: its certificate and its key.
 pub struct Authority {
@@ -34,7 +40,20 @@ pub struct Identity {
 impl Authority {
     /// Makes a new authority named `name`.
     pub fn new(name: &str, now: Timestamp) -> Result<Self, rcgen::Error> {
-        let key = KeyPair::generate()?;
+        Self::with_key(name, now, KeyPair::generate()?)
+    }
+
+    /// Makes the authority that follows from `entropy`: the same bytes for the same seed.
+    pub fn simulated(name: &str, now: Timestamp, entropy: &Entropy) -> Result<Self, rcgen::Error> {
+        let mut der = [0; 48];
+        let (head, secret) = der.split_at_mut(ED25519.len());
+        head.copy_from_slice(&ED25519);
+        entropy.fill(secret);
+        let der = PrivatePkcs8KeyDer::from(der.as_slice());
+        Self::with_key(name, now, KeyPair::from_pkcs8_der_and_sign_algo(&der, &PKCS_ED25519)?)
+    }
+
+    fn with_key(name: &str, now: Timestamp, key: KeyPair) -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

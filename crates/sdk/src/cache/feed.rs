@@ -218,7 +218,8 @@ impl Feed {
             self.settle(&key).await;
         }
         debug!(resource = self.what, objects = self.cache.read().objects.len(), "cache synced");
-        self.cache.synced.send_replace(true);
+        // Only the first list sets it.
+        let _ = self.cache.synced.set(());
         Ok(version)
     }
 

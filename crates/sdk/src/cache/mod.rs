@@ -21,7 +21,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use held::{Held, typed, typed_ref};
 use homeostat_model::selector::Labels;
-use tokio::sync::watch;
+use tokio::sync::SetOnce;
 
 pub use registry::{CacheSize, Caches, Selection};
 use state::{Item, State};
@@ -74,7 +74,8 @@ struct Inner {
     state: RwLock<State>,
     /// Separate from the state: subscribers are called without its lock, and may read the cache.
     subscribers: RwLock<Vec<Subscriber>>,
-    synced: watch::Sender<bool>,
+    /// Set when the first list has arrived. (A watch channel would wake its waiters in an order of chance.)
+    synced: SetOnce<()>,
     /// A [`Transform`] of the cache's type.
     transform: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -167,7 +168,7 @@ impl<K: Watched> Cache<K> {
         let inner = Inner {
             state: RwLock::new(State::new(selective)),
             subscribers: RwLock::default(),
-            synced: watch::Sender::new(false),
+            synced: SetOnce::new(),
             transform,
         };
         Self { inner: Arc::new(inner), kind: PhantomData }
@@ -251,13 +252,12 @@ impl<K: Watched> Cache<K> {
 
     /// Whether the first list has arrived.
     pub fn is_synced(&self) -> bool {
-        *self.inner.synced.borrow()
+        self.inner.synced.initialized()
     }
 
     /// Waits for the first list.
     pub async fn synced(&self) {
-        // The sender lives as long as this cache, so the wait can't fail.
-        let _ = self.inner.synced.subscribe().wait_for(|synced| *synced).await;
+        self.inner.synced.wait().await;
     }
 
     /// Calls `f` for every change from now on, and first, as listed, for everything that is there already.

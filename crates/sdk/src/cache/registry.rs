@@ -252,7 +252,7 @@ impl Caches {
 
     /// Whether every cache that was asked for has its first list.
     pub fn are_synced(&self) -> bool {
-        self.entries().iter().all(|e| *e.objects.synced.borrow())
+        self.entries().iter().all(|e| e.objects.synced.initialized())
     }
 
     /// How much each cache holds, in the order in which they were made.
