@@ -2,8 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use homeostat_cluster::audit::{Level, Log, Policy};
 use homeostat_cluster::{Cluster, ClusterOptions, kubeconfig};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -41,6 +43,13 @@ pub(crate) struct Args {
     /// Admission plugins to leave out, such as ServiceAccount
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     disable_admission_plugins: Vec<String>,
+    /// Write an audit log: a line of JSON (an audit.k8s.io/v1 Event) for each stage of each request; '-' is the standard
+    /// output. Without a policy file everything is logged at level Metadata
+    #[arg(long, alias = "audit-log-path", value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+    /// What the audit log tells of which request: an audit.k8s.io/v1 Policy
+    #[arg(long, value_name = "FILE", requires = "audit_log")]
+    audit_policy_file: Option<PathBuf>,
     /// Range of the Services' cluster addresses
     #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
     service_cluster_ip_range: String,
@@ -63,6 +72,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
         })?;
         options.tokens(&csv).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?;
     }
+    let audit = audit_log(&args)?;
+    options.audit = audit.clone().map(|log| log as _);
     let listener = listen(SocketAddr::new(args.bind, args.port)).await?;
     options.advertise = Some(listener.local_addr()?);
     let cluster = Cluster::with(options).await?;
@@ -75,7 +86,45 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     signals::stop().await;
     println!("Stopping …");
     cluster.stop(DRAIN).await;
-    Ok(())
+    match audit {
+        Some(log) => close(log).await,
+        None => Ok(()),
+    }
+}
+
+/// The audit log, if one is asked for.
+fn audit_log(args: &Args) -> Result<Option<Arc<Log>>, Complaint> {
+    let Some(path) = &args.audit_log else { return Ok(None) };
+    let policy = match &args.audit_policy_file {
+        None => Policy::all(Level::Metadata),
+        Some(file) => {
+            let text = std::fs::read_to_string(file).map_err(|e| {
+                Complaint::new(format!("cannot read {}: {e}; name an audit.k8s.io/v1 Policy", file.display()))
+            })?;
+            Policy::parse(&text).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?
+        }
+    };
+    let log = Log::open(path, policy).map_err(|e| {
+        Complaint::new(format!("cannot write {}: {e}; name another file with --audit-log", path.display()))
+    })?;
+    Ok(Some(Arc::new(log)))
+}
+
+/// Writes out what the audit log still holds, and complains of what it lost.
+async fn close(log: Arc<Log>) -> Result<(), Complaint> {
+    let closed = tokio::task::spawn_blocking(move || log.close(DRAIN)).await?;
+    let lost = closed.dropped + closed.failed;
+    match (lost, closed.flushed) {
+        (0, true) => Ok(()),
+        (0, false) => {
+            Err(Complaint::new("the audit log could not be written out in time; its end is missing"))
+        }
+        _ => Err(Complaint::new(format!(
+            "the audit log lacks {lost} events ({} came too fast, {} could not be written); log less with \
+             --audit-policy-file, or to a faster disk",
+            closed.dropped, closed.failed
+        ))),
+    }
 }
 
 /// Opens a port, or says why it can't and what to do.
