@@ -131,7 +131,10 @@ impl Cluster {
         let client = self.client_as(SYSTEM, &[MASTERS]);
         let mut manager =
             Manager::new(client).with_clock(self.clock.clone()).with_entropy(self.entropy.clone());
-        let config = homeostat_controllers::Config { root_ca: self.authority.pem().to_owned() };
+        let config = homeostat_controllers::Config {
+            root_ca: self.authority.pem().to_owned(),
+            root_ca_key: self.authority.key_pem(),
+        };
         homeostat_controllers::add(&mut manager, &options.controllers, &config);
         if options.controllers.contains("scheduler") {
             homeostat_scheduler::add(&mut manager);

@@ -77,6 +77,11 @@ impl Authority {
         &self.der
     }
 
+    /// The authority's private key, PEM: for who signs in its name.
+    pub fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
+    }
+
     /// A server's certificate for these names and addresses.
     pub fn server(
         &self,

@@ -7,6 +7,7 @@
 mod accounts;
 mod aggregation;
 mod autoscaler;
+mod certificates;
 mod common;
 mod cronjob;
 mod daemonset;
@@ -34,6 +35,9 @@ use k8s_openapi::api::core::v1::ReplicationController;
 
 /// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
 pub const NAMES: &[(&str, &str)] = &[
+    ("certificatesigningrequest-approving-controller", "csrapproving"),
+    ("certificatesigningrequest-cleaner-controller", "csrcleaner"),
+    ("certificatesigningrequest-signing-controller", "csrsigning"),
     ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
     ("cronjob-controller", "cronjob"),
     ("daemonset-controller", "daemonset"),
@@ -63,10 +67,19 @@ pub const NAMES: &[(&str, &str)] = &[
 ];
 
 /// What controllers have to be told.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Config {
     /// The certificate authority of the API server, PEM; what `kube-root-ca.crt` publishes. May be empty.
     pub root_ca: String,
+    /// Its private key, PEM; what certificates are signed with. May be empty: then none are.
+    pub root_ca_key: String,
+}
+
+impl std::fmt::Debug for Config {
+    /// Without the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config").field("root_ca", &self.root_ca).finish_non_exhaustive()
+    }
 }
 
 /// Adds the controllers with these names to a manager.
@@ -78,6 +91,11 @@ pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Confi
 
 fn add_one(manager: &mut Manager, name: &str, config: &Config) {
     match name {
+        "certificatesigningrequest-approving-controller" => manager.add(certificates::approve::Approving),
+        "certificatesigningrequest-cleaner-controller" => manager.add(certificates::clean::Cleaning),
+        "certificatesigningrequest-signing-controller" => {
+            manager.add(certificates::sign::Signing::new(&config.root_ca, &config.root_ca_key))
+        }
         "clusterrole-aggregation-controller" => manager.add(aggregation::Aggregation),
         "cronjob-controller" => manager.add(cronjob::CronJobs),
         "daemonset-controller" => manager.add(daemonset::DaemonSets::default()),

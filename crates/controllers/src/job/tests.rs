@@ -175,7 +175,7 @@ fn too_many_failures_end_a_job() {
 fn a_deadline_ends_a_job() {
     let plan = check(json!({"activeDeadlineSeconds": 130}), started(), "a.", "");
     assert_eq!(plan.again.unwrap().as_secs(), 30);
-    check(json!({"activeDeadlineSeconds": 100}), started(), "a.", "-a FailureTarget/DeadlineExceeded");
+    check(json!({"activeDeadlineSeconds": 100}), started(), "a.", "-a ca FailureTarget/DeadlineExceeded");
 }
 
 #[test]
@@ -272,9 +272,9 @@ fn a_policy_says_what_success_is() {
     let condition = &plan.status.conditions.as_ref().unwrap()[0];
     assert_eq!(condition.message.as_deref(), Some("Matched rules at index 0"));
     // What is stopped for it has not failed.
-    let plan = check(leader(), json!(plan.status), "as#0c b.#1-c", "SuccessCriteriaMet/SuccessPolicy");
+    let plan = check(leader(), json!(plan.status), "asc#0 b.-c#1", "SuccessCriteriaMet/SuccessPolicy");
     let done = "SuccessCriteriaMet/SuccessPolicy Complete/SuccessPolicy";
-    let plan = check(leader(), json!(plan.status), "as#0c", done);
+    let plan = check(leader(), json!(plan.status), "asc#0", done);
     assert_eq!((plan.status.succeeded, plan.status.failed), (Some(1), None));
     check(leader(), started(), "a.#0 bs#1 cs#2 d.#3", "cb cc");
     let two = || policy(json!([{"succeededIndexes": "1-3", "succeededCount": 2}, {"succeededCount": 4}]));
