@@ -87,6 +87,56 @@ fn writes(c: &mut Criterion) {
             })
         })
     });
+    let other = format!("{CONFIGMAPS}/applied?fieldManager=other");
+    c.bench_function("apply, a conflict", |b| {
+        b.iter(|| {
+            rt.block_on(async {
+                assert_eq!(send(&s, Method::PATCH, &other, kind, body("theirs".into())).await.status(), 409)
+            })
+        })
+    });
+}
+
+/// The same create where no policy is for it, and where one is.
+fn policies(c: &mut Criterion) {
+    const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+    let rt = runtime();
+    for (name, resources) in
+        [("create, a policy for others", "secrets"), ("create, a policy of three expressions", "configmaps")]
+    {
+        let s = rt.block_on(filled(1000));
+        let policy = json!({"metadata": {"name": "p"}, "spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resources]}]},
+            "validations": [
+                {"expression": "size(object.data) < 100", "message": "too many keys"},
+                {"expression": "!has(object.metadata.labels) || object.metadata.labels.all(k, !k.startsWith('internal/'))"},
+                {"expression": "request.operation == 'CREATE' || oldObject.data.a == object.data.a"}]}});
+        let binding =
+            json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+        rt.block_on(async {
+            assert_eq!(post(&s, &format!("{GROUP}/validatingadmissionpolicies"), policy).await.code, 201);
+            assert_eq!(
+                post(&s, &format!("{GROUP}/validatingadmissionpolicybindings"), binding).await.code,
+                201
+            );
+        });
+        let mut n = 0;
+        c.bench_function(name, |b| {
+            b.iter_batched(
+                || {
+                    n += 1;
+                    object(&format!("n-{n}")).to_string()
+                },
+                |body| {
+                    rt.block_on(async {
+                        assert_eq!(send(&s, Method::POST, CONFIGMAPS, JSON, body).await.status(), 201)
+                    })
+                },
+                BatchSize::SmallInput,
+            )
+        });
+    }
 }
 
 fn reads(c: &mut Criterion) {
@@ -138,5 +188,5 @@ fn watches(c: &mut Criterion) {
     g.finish();
 }
 
-criterion_group!(benches, start, writes, reads, watches);
+criterion_group!(benches, start, writes, policies, reads, watches);
 criterion_main!(benches);

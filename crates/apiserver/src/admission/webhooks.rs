@@ -263,9 +263,11 @@ fn question(version: &str, request: &Value) -> Bytes {
     out.into()
 }
 
-/// Whether any mutating webhook is configured.
+/// Whether a webhook or policy is configured that may change objects.
 pub(crate) fn any_mutating(w: &Writing<'_>) -> bool {
-    !w.server.config.store.snapshot().is_empty("mutatingwebhookconfigurations.admissionregistration.k8s.io")
+    let snapshot = w.server.config.store.snapshot();
+    !snapshot.is_empty("mutatingwebhookconfigurations.admissionregistration.k8s.io")
+        || !snapshot.is_empty("mutatingadmissionpolicybindings.admissionregistration.k8s.io")
 }
 
 /// Asks a webhook; its response, or `None` where it could not be had and may be done without.

@@ -1,6 +1,10 @@
 //! The syntax tree of an expression. Macros are nodes of their own: they are evaluated, not expanded.
 
-use super::value::Val;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use super::names;
+use super::value::{Key, Val};
 
 /// An expression with the byte where errors about it point: its operator, the parenthesis of a call.
 #[derive(Debug)]
@@ -64,13 +68,13 @@ pub(super) enum Kind {
     /// `operand.field`, or `operand.?field`.
     Select {
         operand: Box<Expr>,
-        field: Box<str>,
+        field: Name,
         optional: bool,
     },
     /// `has(operand.field)`.
     Has {
         operand: Box<Expr>,
-        field: Box<str>,
+        field: Name,
     },
     /// `operand[index]`, or `operand[?index]`.
     Index {
@@ -98,6 +102,38 @@ pub(super) enum Kind {
     Binary(Op, Box<Expr>, Box<Expr>),
     Cond(Box<Expr>, Box<Expr>, Box<Expr>),
     Loop(Box<Loop>),
+}
+
+/// The name of a field, ready to look it up.
+#[derive(Debug)]
+pub(super) struct Name {
+    text: Box<str>,
+    key: Key,
+    /// As declarations have it, where that differs.
+    escaped: Option<Key>,
+}
+
+impl Name {
+    /// A field, by its name as it is or as rules write it.
+    pub(super) fn find<'a>(&self, map: &'a BTreeMap<Key, Val>) -> Option<&'a Val> {
+        map.get(&self.key).or_else(|| map.get(self.escaped.as_ref()?))
+    }
+}
+
+impl From<Box<str>> for Name {
+    fn from(text: Box<str>) -> Self {
+        let key = |s: &str| Key::String(s.into());
+        let escaped = names::escape(&text);
+        Self { key: key(&text), escaped: (*escaped != *text).then(|| key(&escaped)), text }
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
 }
 
 /// A field of a [`Kind::Struct`].

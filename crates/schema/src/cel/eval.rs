@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Expr, Field, Kind, Loop, Op, Which};
+use super::ast::{Expr, Field, Kind, Loop, Name, Op, Which};
 use super::authorizer::{self, Authorizer};
 use super::functions;
 use super::program::Activation;
@@ -99,7 +99,7 @@ impl Eval<'_> {
                 Some(value) => value,
                 None => {
                     let operand = self.eval(operand, scope)?;
-                    self.get(&operand, &Val::text(field), *optional)
+                    select(&operand, field, *optional)
                 }
             },
             Kind::Has { operand, field } => {
@@ -113,7 +113,7 @@ impl Eval<'_> {
                 };
                 // What has no fields has not this one.
                 Ok(Val::Bool(match inner {
-                    Val::Map(map) => field_of(map, field).is_some(),
+                    Val::Map(map) => field.find(map).is_some(),
                     Val::Struct(s) => s.fields.contains_key(&**field),
                     _ => false,
                 }))
@@ -256,7 +256,9 @@ impl Eval<'_> {
                     Val::Int(n) => usize::try_from(*n).ok(),
                     Val::Uint(n) => usize::try_from(*n).ok(),
                     Val::Double(v) if v.fract() == 0.0 && *v >= 0.0 => Some(*v as usize),
-                    _ => return no_overload(),
+                    other => {
+                        return fault(format!("unsupported index type '{}' in list", other.type_name()));
+                    }
                 };
                 index
                     .and_then(|i| list.items.get(i))
@@ -267,7 +269,6 @@ impl Eval<'_> {
                 _ => None,
             }
             .ok_or_else(|| format!("no such key: {}", functions::display(key))),
-            // As in cel-go, what has no fields just hasn't this one.
             _ => Err(format!("no such key: {}", functions::display(key))),
         };
         match (found, optional) {
@@ -427,6 +428,29 @@ impl Eval<'_> {
             }
             _ => Ok(Val::list(items)),
         }
+    }
+}
+
+/// The value of a field.
+fn select(operand: &Val, field: &Name, optional: bool) -> Out {
+    // What is taken out of an optional is optional.
+    let (operand, optional) = match operand {
+        Val::Optional(None) => return Ok(Val::NONE),
+        Val::Optional(Some(value)) => (&**value, true),
+        other => (other, optional),
+    };
+    let found = match operand {
+        Val::Map(map) => field.find(map),
+        Val::Struct(s) => s.fields.get(&**field),
+        Val::List(_) => return fault("unsupported index type 'string' in list"),
+        // As in cel-go, what has no fields just hasn't this one.
+        _ => None,
+    };
+    match (found, optional) {
+        (Some(value), true) => Ok(Val::some(value.clone())),
+        (Some(value), false) => Ok(value.clone()),
+        (None, true) => Ok(Val::NONE),
+        (None, false) => fault(format!("no such key: {}", &**field)),
     }
 }
 

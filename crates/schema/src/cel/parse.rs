@@ -259,6 +259,7 @@ impl Parser<'_> {
                     bare = false;
                 } else {
                     bare &= plain && !optional;
+                    let field = field.into();
                     expr = Expr::new(at, Kind::Select { operand: Box::new(expr), field, optional })?;
                 }
             } else if self.sign("[") {
@@ -435,7 +436,7 @@ fn dotted(expr: &Expr) -> Option<Box<str>> {
     match &expr.kind {
         Kind::Ident(name) => Some(name.clone()),
         Kind::Select { operand, field, optional: false } => {
-            Some(format!("{}.{field}", dotted(operand)?).into())
+            Some(format!("{}.{}", dotted(operand)?, &**field).into())
         }
         _ => None,
     }

@@ -301,7 +301,7 @@ mod tests {
             object: Input::json(Some(&object)),
             old_object: Input::json(None),
             request: Input::json(Some(&request)),
-            namespace: Input::lazy(
+            namespace: Input::timed(
                 || json!({"metadata": {"labels": {"a": "b"}, "creationTimestamp": "2024-01-01T00:00:00Z"}}),
             ),
         };

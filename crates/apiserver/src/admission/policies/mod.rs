@@ -20,6 +20,7 @@ use crate::write::Writing;
 use policy::{Binding, Policy};
 
 pub(super) use mutating::mutate;
+pub(super) use params::authorize;
 pub(super) use validating::validate;
 
 /// What the server remembers of policies.
