@@ -1,11 +1,14 @@
 //! What operator authors depend on: the SDK, under one name, and with the feature `testing` a control plane to test
 //! against.
 //!
-//! It re-exports [`homeostat_sdk`] and adds nothing to it. The feature `testing` is for `[dev-dependencies]`: no
-//! operator ships the control plane.
+//! It re-exports [`homeostat_sdk`], and the apply configurations of [`homeostat_apply`]. The feature `testing` is for
+//! `[dev-dependencies]`: no operator ships the control plane.
 
 pub use homeostat_program::Program;
 pub use homeostat_sdk::*;
 
+#[cfg(feature = "apply")]
+pub use homeostat_apply as apply;
+
 #[cfg(feature = "testing")]
-pub use homeostat_cluster as testing;
+pub mod testing;
