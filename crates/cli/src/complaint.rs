@@ -32,14 +32,18 @@ impl Complaint {
         Self { text, code: 2 }
     }
 
+    /// A mistake on the command line that clap can't see (exit code 2).
+    pub(crate) fn usage_text(text: String) -> Self {
+        Self { text, code: 2 }
+    }
+
     /// Prints it and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("homeostat: {}", self.text.replace('\n', " "));
         ExitCode::from(self.code)
     }
 
-    /// The text, for tests and for what wraps it.
-    #[cfg(test)]
+    /// The text, for what goes on in spite of it.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

@@ -1,11 +1,25 @@
-//! The `homeostat` binary: `up`, `demo`, `operator`.
+//! The `homeostat` binary: a control plane to try operators on, and the generator that operators come from.
 //!
 //! Each verb is a module of its own that parses its flags and does its work; an error is one line that says what to
 //! do next.
 
 mod complaint;
+mod completion;
+mod config;
+mod create;
+mod delete;
 mod demo;
+mod deploy;
+mod init;
+mod install;
+mod manifests;
 mod operator;
+mod package;
+mod project;
+#[cfg(test)]
+mod reference;
+mod remote;
+mod run;
 mod signals;
 mod up;
 
@@ -19,7 +33,7 @@ use complaint::Complaint;
 /// The workbench for Kubernetes operators in Rust: write an operator, run it without a cluster, prove that it
 /// converges.
 #[derive(Parser)]
-#[command(name = "homeostat", version, propagate_version = true)]
+#[command(name = "homeostat", version)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -31,8 +45,30 @@ enum Verb {
     Up(up::Args),
     /// Watch an operator converge, from YAML to running pods
     Demo(demo::Args),
+    /// Make a project for an operator
+    Init(init::Args),
+    /// Add to a project
+    Create(create::Args),
+    /// Take out of a project
+    Delete(delete::Args),
+    /// Write config/ from the project's Rust types: CRDs, RBAC, Deployment, webhooks
+    Manifests(manifests::Args),
+    /// Install the project's CRDs into the cluster
+    Install(install::Install),
+    /// Remove the project's CRDs from the cluster
+    Uninstall(install::Uninstall),
+    /// Compile the project's program and run it, again on every change
+    Run(run::Args),
+    /// Package the project for kubectl, kustomize and Helm
+    Package(package::Args),
+    /// Deploy the project's program to the cluster
+    Deploy(deploy::Deploy),
+    /// Take the project's program out of the cluster
+    Undeploy(deploy::Undeploy),
     /// Run one of the operators that come with homeostat against a cluster
     Operator(operator::Args),
+    /// Print what a shell needs to complete all this
+    Completion(completion::Args),
 }
 
 fn main() -> ExitCode {
@@ -58,7 +94,21 @@ fn main() -> ExitCode {
         match cli.verb {
             Verb::Up(args) => up::run(args).await,
             Verb::Demo(args) => demo::run(args).await,
+            Verb::Init(args) => init::run(&args),
+            Verb::Create(args) => create::run(&args),
+            Verb::Delete(args) => delete::run(&args),
+            Verb::Manifests(args) => manifests::run(&args),
+            Verb::Install(args) => install::install(&args).await,
+            Verb::Uninstall(args) => install::uninstall(&args).await,
+            Verb::Run(args) => run::run(args).await,
+            Verb::Package(args) => package::run(&args),
+            Verb::Deploy(args) => deploy::deploy(&args).await,
+            Verb::Undeploy(args) => deploy::undeploy(&args).await,
             Verb::Operator(args) => operator::run(args).await,
+            Verb::Completion(args) => {
+                completion::run(&args);
+                Ok(())
+            }
         }
     });
     // Whatever still runs after a drain is not worth waiting for.

@@ -13,6 +13,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Operator {
     /// RedisCluster (cache.example.com/v1): a StatefulSet and a Service for each
+    #[command(after_help = "Example:\n  homeostat operator redis")]
     Redis,
 }
 

@@ -130,7 +130,7 @@ impl Program {
 
     /// The manager that runs it, for tests and for programs that need more than [`main`](Self::main) gives.
     pub fn manager(self, client: Client) -> Manager {
-        let mut manager = Manager::new(client);
+        let mut manager = Manager::new(client).with_name(self.parts.name());
         self.add_to(&mut manager);
         manager
     }

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ObjectMeta;
 
-use crate::types::RedisCluster;
+use super::v1::RedisCluster;
 
 /// Redis' own port.
 const PORT: i32 = 6379;
@@ -115,8 +115,8 @@ fn server(redis: &RedisCluster) -> Container {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::v1::RedisClusterSpec;
     use super::*;
-    use crate::types::RedisClusterSpec;
 
     fn cluster(replicas: i32, version: Option<&str>) -> RedisCluster {
         let mut redis =

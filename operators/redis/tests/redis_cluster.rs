@@ -10,7 +10,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleRef, Subje
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use redis_operator::{Redis, RedisCluster};
+use redis_operator::{RedisCluster, RedisClusterOperator};
 use serde_json::json;
 
 fn example<T: serde::de::DeserializeOwned>(name: &str) -> T {
@@ -40,7 +40,8 @@ impl World {
         let stop = CancellationToken::new();
         grant(&client).await;
         let operator = cluster.client_as(redis_operator::NAME, &[]);
-        let manager = Manager::new(operator).with_clock(clock).with_entropy(entropy).with(Redis);
+        let manager =
+            Manager::new(operator).with_clock(clock).with_entropy(entropy).with(RedisClusterOperator);
         tokio::spawn(manager.run(stop.clone()));
         // The definition comes after the operator, as it may in any cluster.
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -91,7 +92,7 @@ impl World {
 async fn grant(client: &Client) {
     let role = ClusterRole {
         metadata: ObjectMeta { name: Some(redis_operator::NAME.into()), ..ObjectMeta::default() },
-        rules: Some(homeostat::rules::<Redis>()),
+        rules: Some(homeostat::rules::<RedisClusterOperator>()),
         ..ClusterRole::default()
     };
     Api::all(client.clone()).create(&PostParams::default(), &role).await.unwrap();

@@ -1,4 +1,4 @@
-//! `RedisCluster`, as the CustomResourceDefinition in `examples/rediscluster-crd.yaml` has it.
+//! `RedisCluster` of `cache.example.com/v1`, as the CustomResourceDefinition in `examples/rediscluster-crd.yaml` has it.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
     group = "cache.example.com",
     version = "v1",
     kind = "RedisCluster",
+    plural = "redisclusters",
     namespaced,
     status = "RedisClusterStatus",
     derive = "PartialEq"

@@ -1,0 +1,353 @@
+//! Whole projects: generated, compiled, tested, generated again, edited, packaged, taken back.
+//!
+//! What is compiled here shares the target folder and the profile with this repository, so that most dependencies are
+//! there already.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The repository.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// A project in a folder of its own.
+struct Project {
+    folder: tempfile::TempDir,
+}
+
+impl Project {
+    /// `homeostat init`.
+    fn new(name: &str) -> Self {
+        let project = Self { folder: tempfile::tempdir().expect("a folder") };
+        let sdk = repository().join("crates/homeostat");
+        let sdk = sdk.to_str().expect("UTF-8");
+        project.run(&["init", "--domain", "example.com", "--name", name, "--sdk-path", sdk]);
+        project
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn start(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_homeostat"));
+        environment(&mut command);
+        command.current_dir(self.path()).args(args).output().expect("it starts")
+    }
+
+    /// Runs a verb that must succeed; what it prints.
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> String {
+        let output = self.start(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {error}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs a verb that must fail; what it says.
+    #[track_caller]
+    fn refused(&self, args: &[&str]) -> String {
+        let output = self.start(args);
+        assert!(!output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// cargo in the project, with this repository's lock, target and network (none).
+    #[track_caller]
+    fn cargo(&self, args: &[&str]) -> String {
+        fs::copy(repository().join("Cargo.lock"), self.path().join("Cargo.lock")).expect("a lock");
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        environment(&mut command);
+        let output = command.current_dir(self.path()).args(args).output().expect("cargo starts");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "cargo {args:?}: {error}\n{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+        assert!(!error.contains("warning"), "cargo {args:?}: {error}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+    }
+
+    /// As a person with an editor.
+    #[track_caller]
+    fn edit(&self, path: &str, from: &str, to: &str) {
+        let text = self.read(path);
+        assert!(text.contains(from), "{path} has no {from:?}:\n{text}");
+        fs::write(self.path().join(path), text.replacen(from, to, 1)).expect("a file");
+    }
+
+    /// All files and their texts, but what cargo makes.
+    fn tree(&self) -> BTreeMap<String, String> {
+        let mut out = BTreeMap::new();
+        tree(self.path(), self.path(), &mut out);
+        out.remove("Cargo.lock");
+        out
+    }
+}
+
+fn tree(folder: &Path, top: &Path, out: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.strip_prefix(top).expect("inside").to_string_lossy().into_owned();
+        if path.is_dir() {
+            // An empty folder counts, too.
+            out.insert(format!("{name}/"), String::new());
+            tree(&path, top, out);
+        } else {
+            out.insert(name, fs::read_to_string(&path).expect("text"));
+        }
+    }
+}
+
+/// So that what this repository has compiled is used.
+fn environment(command: &mut Command) {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
+    command.env("CARGO_TARGET_DIR", target);
+    command.env("CARGO_NET_OFFLINE", "true");
+    // As in .cargo/config.toml, which counts only here.
+    command.env("AWS_LC_SYS_NO_JITTER_ENTROPY", "1");
+    command.env_remove("HOMEOSTAT_SDK_PATH");
+    command.env_remove("RUSTFLAGS");
+}
+
+const API: [&str; 8] = ["create", "api", "--group", "cache", "--version", "v1", "--kind", "RedisCluster"];
+
+fn with<'a>(args: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    args.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn a_project_compiles_passes_its_tests_and_describes_itself() {
+    let project = Project::new("generated-operator");
+    project.run(&API);
+    project.run(&[
+        "create",
+        "api",
+        "--group",
+        "",
+        "--version",
+        "v1",
+        "--kind",
+        "Zone",
+        "--namespaced",
+        "false",
+    ]);
+    project.run(&with(&["create", "webhook"], &with(&API[2..], &["--defaulting", "--validation"])));
+    project.run(&["create", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"]);
+    let v2 = [
+        "create",
+        "webhook",
+        "--group",
+        "cache",
+        "--version",
+        "v2",
+        "--kind",
+        "RedisCluster",
+        "--conversion",
+    ];
+    project.run(&v2);
+    let formatted = Command::new("rustfmt")
+        .args(["--edition", "2024", "--check", "src/main.rs", "src/lib.rs"])
+        .args(["tests/redis_cluster.rs", "tests/zone.rs"])
+        .current_dir(project.path())
+        .output()
+        .expect("rustfmt runs");
+    assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stdout));
+
+    project.cargo(&["test", "--offline"]);
+
+    project.run(&["manifests"]);
+    let once = project.tree();
+    assert!(project.run(&["manifests"]).contains("config/ is what the types say"));
+    assert_eq!(project.tree(), once, "a second time changes nothing");
+    project.run(&["manifests", "--check"]);
+
+    let crd = project.read("config/crd/redisclusters.cache.example.com.yaml");
+    let crd: Value = serde_saphyr::from_str(&crd).expect("YAML");
+    let versions: Vec<(&str, bool)> = crd["spec"]["versions"]
+        .as_array()
+        .expect("versions")
+        .iter()
+        .map(|v| (v["name"].as_str().unwrap_or_default(), v["storage"] == true))
+        .collect();
+    assert_eq!(versions, [("v2", false), ("v1", true)]);
+    assert_eq!(crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["path"], "/convert");
+    assert!(
+        project.read("config/webhook/mutating.yaml").contains("/mutate-cache-example-com-v1-rediscluster")
+    );
+
+    edits_in_manifests_are_kept(&project);
+    packages(&project);
+}
+
+/// Part of the test above, which has compiled the project.
+fn edits_in_manifests_are_kept(project: &Project) {
+    project.edit("config/manager/deployment.yaml", "memory: 256Mi", "memory: 1Gi");
+    project.edit(
+        "src/redis_cluster/mod.rs",
+        "type Owns = ();",
+        "type Owns = (k8s_openapi::api::core::v1::Service,);",
+    );
+    assert!(project.refused(&["manifests", "--check"]).contains("config/rbac/role.yaml"));
+    project.run(&["manifests"]);
+    assert!(project.read("config/manager/deployment.yaml").contains("memory: 1Gi"));
+    let role = project.read("config/rbac/role.yaml");
+    assert!(role.contains("- services\n"), "{role}");
+}
+
+/// Part of the test above.
+fn packages(project: &Project) {
+    project.run(&["package", "--yaml", "--kustomize", "--helm", "--image", "registry.example.com/a:1.2.3"]);
+    let install = project.read("dist/install.yaml");
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&install).expect("YAML");
+    assert_eq!(objects[0]["kind"], "Namespace");
+    assert!(install.contains("image: registry.example.com/a:1.2.3"));
+    assert!(install.contains("memory: 1Gi"), "edits in config/ are in the package");
+    let values: Value = serde_saphyr::from_str(&project.read("dist/chart/values.yaml")).expect("YAML");
+    assert_eq!(values["image"]["repository"], "registry.example.com/a");
+    assert_eq!(values["image"]["tag"], "1.2.3");
+    let deployment = project.read("dist/chart/templates/manager_deployment.yaml");
+    assert!(deployment.contains("namespace: {{ .Release.Namespace }}"), "{deployment}");
+    assert!(deployment.contains("resources: {{- toYaml .Values.resources | nindent 10 }}"), "{deployment}");
+    let base: Value =
+        serde_saphyr::from_str(&project.read("dist/kustomize/kustomization.yaml")).expect("YAML");
+    for resource in base["resources"].as_array().expect("resources") {
+        let path = format!("dist/kustomize/{}", resource.as_str().unwrap_or_default());
+        assert!(project.path().join(&path).is_file(), "{path}");
+    }
+    let once = project.tree();
+    project.run(&["package", "--yaml", "--kustomize", "--helm", "--image", "registry.example.com/a:1.2.3"]);
+    assert_eq!(project.tree(), once, "a second time changes nothing");
+}
+
+#[test]
+fn what_is_created_and_deleted_leaves_nothing_behind() {
+    let project = Project::new("shop");
+    let empty = project.tree();
+    project.run(&API);
+    let one = project.tree();
+    project.run(&with(&API, &["--force"]));
+    assert_eq!(project.tree(), one, "a second time changes nothing");
+    project.run(&["create", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"]);
+    project.run(&[
+        "create",
+        "webhook",
+        "--group",
+        "cache",
+        "--version",
+        "v2",
+        "--kind",
+        "RedisCluster",
+        "--conversion",
+        "--defaulting",
+    ]);
+    project.run(&["delete", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"]);
+    assert_eq!(project.tree(), one);
+    project.run(&with(&["delete"], &API[1..]));
+    assert_eq!(project.tree(), empty);
+}
+
+#[test]
+fn edits_survive_what_is_created_later() {
+    let project = Project::new("shop");
+    project.run(&API);
+    project.edit(
+        "src/lib.rs",
+        "use homeostat::Program;",
+        "use homeostat::Program;\n\n/// Mine.\npub const MINE: u8 = 1;",
+    );
+    project.edit("src/redis_cluster/mod.rs", "// Apply here", "// I apply here");
+    project.edit("Makefile", "IMG ?= shop:latest", "IMG ?= registry.example.com/shop:1");
+    project.run(&["create", "api", "--group", "cache", "--version", "v1", "--kind", "Widget"]);
+    project.run(&with(&["create", "webhook"], &with(&API[2..], &["--validation"])));
+    let library = project.read("src/lib.rs");
+    assert!(library.contains("pub const MINE") && library.contains("pub mod widget;"), "{library}");
+    assert!(library.contains(".validating(redis_cluster::v1_webhook::Rules)"), "{library}");
+    let kind = project.read("src/redis_cluster/mod.rs");
+    assert!(kind.contains("// I apply here") && kind.contains("pub mod v1_webhook;"), "{kind}");
+    assert!(project.read("Makefile").contains("registry.example.com/shop:1"));
+
+    let before = project.tree();
+    let refusal = project.refused(&with(&["delete"], &API[1..]));
+    assert!(refusal.contains("src/redis_cluster/mod.rs has edits of yours that would be lost"), "{refusal}");
+    assert_eq!(project.tree(), before, "a refusal changes nothing");
+    project.run(&with(&with(&["delete"], &API[1..]), &["--force"]));
+    assert!(!project.path().join("src/redis_cluster").exists());
+    assert!(project.read("src/lib.rs").contains("pub const MINE"));
+}
+
+#[test]
+fn edits_that_conflict_are_refused_or_marked() {
+    let project = Project::new("shop");
+    project.run(&API);
+    project.edit("src/lib.rs", "pub mod redis_cluster;", "pub mod redis_cluster; // mine");
+    let before = project.tree();
+    let other = ["create", "api", "--group", "cache", "--version", "v1", "--kind", "Widget"];
+    let refusal = project.refused(&other);
+    assert!(
+        refusal.contains("src/lib.rs: your edits and the new text are about the same lines"),
+        "{refusal}"
+    );
+    assert_eq!(project.tree(), before, "a refusal changes nothing");
+    project.run(&with(&other, &["--mark-conflicts"]));
+    assert!(project.read("src/lib.rs").contains("<<<<<<<"));
+}
+
+/// This repository's own projects are the generator's, with what people wrote in them.
+#[test]
+fn this_repositorys_projects_are_what_the_generator_gives() {
+    for (path, apis) in [
+        ("operators/redis", [["cache", "v1", "RedisCluster"]].as_slice()),
+        ("examples/widget", [["", "v1", "Widget"]].as_slice()),
+    ] {
+        let here = repository().join(path);
+        let project = Project { folder: tempfile::tempdir().expect("a folder") };
+        copy(&here, project.path());
+        let before = project.tree();
+        for [group, version, kind] in apis {
+            let said = project.run(&[
+                "create",
+                "api",
+                "--group",
+                group,
+                "--version",
+                version,
+                "--kind",
+                kind,
+                "--force",
+            ]);
+            assert!(!said.contains("not written"), "{path}: {said}");
+        }
+        let after = project.tree();
+        for (file, text) in &after {
+            assert_eq!(
+                before.get(file),
+                Some(text),
+                "{path}/{file}: run `homeostat create api --force` there"
+            );
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            fs::create_dir_all(&target).expect("a folder");
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).expect("a copy");
+        }
+    }
+}
