@@ -47,6 +47,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("homeostat-program", &["homeostat-sdk"]),
     ("homeostat", &["homeostat-sdk", "homeostat-apply", "homeostat-program", "homeostat-cluster"]),
     ("redis-operator", &["homeostat"]),
+    ("widget-operator", &["homeostat"]),
+    ("homeostat-book", &["homeostat"]),
     (
         "homeostat-cli",
         &["homeostat-model", "homeostat-cluster", "homeostat-sdk", "homeostat", "redis-operator"],

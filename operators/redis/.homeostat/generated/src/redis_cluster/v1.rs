@@ -1,0 +1,43 @@
+//! `RedisCluster` of `cache.example.com/v1`. Its CRD follows from these types.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a `RedisCluster` should be.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "cache.example.com",
+    version = "v1",
+    kind = "RedisCluster",
+    plural = "redisclusters",
+    namespaced,
+    status = "RedisClusterStatus",
+    derive = "PartialEq",
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisClusterSpec {}
+
+/// How a `RedisCluster` is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisClusterStatus {
+    /// The generation that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What holds of it: `Ready`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "homeostat::manifests::conditions")]
+    pub conditions: Vec<Condition>,
+}
