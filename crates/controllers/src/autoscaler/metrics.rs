@@ -1,5 +1,4 @@
-//! The three APIs of metrics (`metrics.k8s.io`, `custom.metrics.k8s.io`, `external.metrics.k8s.io`) and the `scale`
-//! subresource of any kind, as plain requests.
+//! The three APIs of metrics (`metrics.k8s.io`, `custom.metrics.k8s.io`, `external.metrics.k8s.io`), as plain requests.
 //!
 //! Errors are sentences, in client-go's words, since they end up in conditions and events.
 
@@ -9,55 +8,18 @@ use homeostat_model::Timestamp;
 use homeostat_model::quantity::Quantity;
 use k8s_openapi::api::autoscaling::v2::{MetricIdentifier, MetricSpec, ObjectMetricSource};
 use kube::Client;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::calc::{Sample, Samples, clamp};
 use super::source::Fetched;
 use crate::common::claim;
-use crate::common::served::{Discovery, Served};
+use crate::common::scale::{explain, get};
+use crate::common::served::Discovery;
 
 const CUSTOM: &str = "custom.metrics.k8s.io";
 const EXTERNAL: &str = "external.metrics.k8s.io";
 /// The window of a metric that doesn't say its own.
 const WINDOW: Duration = Duration::from_secs(60);
-
-/// The target as its `scale` subresource shows it.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Scale {
-    metadata: Value,
-    #[serde(default)]
-    pub(super) spec: ScaleSpec,
-    #[serde(default)]
-    pub(super) status: ScaleStatus,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ScaleSpec {
-    pub(super) replicas: i32,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ScaleStatus {
-    pub(super) replicas: i32,
-    pub(super) selector: String,
-}
-
-/// A request's failure in the words of client-go; `what` is the verb and the resource.
-fn explain(error: kube::Error, what: &str) -> String {
-    match error {
-        kube::Error::Api(status) if status.code == 404 && status.details.is_none() => {
-            format!("the server could not find the requested resource ({what})")
-        }
-        kube::Error::Api(status) if status.code == 503 => {
-            format!("the server is currently unable to handle the request ({what})")
-        }
-        kube::Error::Api(status) => status.message.clone(),
-        error => error.to_string(),
-    }
-}
 
 /// A query, its values escaped.
 fn query(pairs: &[(&str, &str)]) -> String {
@@ -71,46 +33,6 @@ fn query(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> =
         pairs.iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| format!("{k}={}", escape(v))).collect();
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
-}
-
-async fn get<T: serde::de::DeserializeOwned>(client: &Client, path: &str) -> Result<T, kube::Error> {
-    let request = http_get(path)?;
-    client.request(request).await
-}
-
-fn http_get(path: &str) -> Result<http::Request<Vec<u8>>, kube::Error> {
-    http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)
-}
-
-/// The scale of an object.
-pub(super) async fn scale(
-    client: &Client,
-    of: &Served,
-    namespace: &str,
-    name: &str,
-) -> Result<Scale, String> {
-    let path = format!("{}/{name}/scale", of.path(Some(namespace)));
-    get(client, &path).await.map_err(|e| explain(e, &format!("get {}", of.full_name())))
-}
-
-/// Sets the number of replicas, if nobody did anything else to the object in the meantime.
-pub(super) async fn set_scale(
-    client: &Client,
-    of: &Served,
-    namespace: &str,
-    scale: &Scale,
-    replicas: i32,
-) -> Result<(), String> {
-    let name = scale.metadata["name"].as_str().unwrap_or_default();
-    let path = format!("{}/{name}/scale", of.path(Some(namespace)));
-    let body = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": scale.metadata,
-        "spec": {"replicas": replicas}});
-    let request = http::Request::put(path)
-        .header("content-type", "application/json")
-        .body(body.to_string().into_bytes())
-        .map_err(|e| e.to_string())?;
-    let done = client.request::<Value>(request).await;
-    done.map(drop).map_err(|e| explain(e, &format!("put {}", of.full_name())))
 }
 
 /// What a metric says.
@@ -220,17 +142,7 @@ fn of_pods(items: &[Value], resource: &str, container: Option<&str>) -> Result<S
 fn labels(metric: &MetricIdentifier) -> Result<String, String> {
     let Some(selector) = &metric.selector else { return Ok(String::new()) };
     claim::labels(Some(selector)).map_err(|e| e.to_string())?;
-    let equal = selector.match_labels.iter().flatten().map(|(k, v)| format!("{k}={v}"));
-    let expressions = selector.match_expressions.iter().flatten().map(|r| {
-        let values = r.values.as_deref().unwrap_or_default().join(",");
-        match r.operator.as_str() {
-            "In" => format!("{} in ({values})", r.key),
-            "NotIn" => format!("{} notin ({values})", r.key),
-            "Exists" => r.key.clone(),
-            _ => format!("!{}", r.key),
-        }
-    });
-    Ok(equal.chain(expressions).collect::<Vec<_>>().join(","))
+    Ok(claim::text(Some(selector)))
 }
 
 /// The root of a group in the version that it prefers.
@@ -323,6 +235,8 @@ async fn external(client: &Client, namespace: &str, metric: &MetricIdentifier) -
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -26,10 +26,10 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::common::scale::{self, Scale};
 use crate::common::served::{Discovery, Served};
 use calc::{Situation, Tolerances};
 use history::{Bounds, History};
-use metrics::Scale;
 use source::{Failure, Proposal};
 
 /// How often an autoscaler is looked at (the reference's default).
@@ -247,7 +247,7 @@ impl Autoscalers {
             Err(why) => return report.no_scale(&why),
         };
         let name = &hpa.spec.scale_target_ref.name;
-        let scale = match metrics::scale(cx.client(), &served, namespace, name).await {
+        let scale = match scale::of(cx.client(), &served, namespace, name).await {
             Ok(scale) => scale,
             Err(why) => return report.no_scale(&why),
         };
@@ -294,7 +294,7 @@ impl Autoscalers {
             report.status.desired_replicas = current;
             return;
         }
-        if let Err(why) = metrics::set_scale(cx.client(), &served, namespace, &scale, wanted).await {
+        if let Err(why) = scale::set(cx.client(), &served, namespace, &scale, wanted).await {
             report.warn("FailedRescale", format!("New size: {wanted}; reason: {reason}; error: {why}"));
             let text = format!("the HPA controller was unable to update the target scale: {why}");
             report.condition("AbleToScale", "False", "FailedUpdateScale", text);

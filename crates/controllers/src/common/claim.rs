@@ -53,6 +53,22 @@ pub(crate) fn labels(selector: Option<&LabelSelector>) -> Result<Labels> {
     })
 }
 
+/// A label selector as it is written in a query: `a=b,c in (d,e)`.
+pub(crate) fn text(selector: Option<&LabelSelector>) -> String {
+    let Some(selector) = selector else { return String::new() };
+    let equal = selector.match_labels.iter().flatten().map(|(k, v)| format!("{k}={v}"));
+    let expressions = selector.match_expressions.iter().flatten().map(|r| {
+        let values = r.values.as_deref().unwrap_or_default().join(",");
+        match r.operator.as_str() {
+            "In" => format!("{} in ({values})", r.key),
+            "NotIn" => format!("{} notin ({values})", r.key),
+            "Exists" => r.key.clone(),
+            _ => format!("!{}", r.key),
+        }
+    });
+    equal.chain(expressions).collect::<Vec<_>>().join(",")
+}
+
 /// Whether an object's labels match.
 pub(crate) fn matches(selector: &Labels, meta: &ObjectMeta) -> bool {
     !selector.is_empty()

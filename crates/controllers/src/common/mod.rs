@@ -10,6 +10,7 @@ pub(crate) mod history;
 pub(crate) mod placement;
 pub(crate) mod pod_control;
 pub(crate) mod pods;
+pub(crate) mod scale;
 pub(crate) mod scaled;
 pub(crate) mod served;
 pub(crate) mod template;

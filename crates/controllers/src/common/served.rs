@@ -22,6 +22,8 @@ pub(crate) struct Served {
     pub(crate) plural: String,
     pub(crate) kind: String,
     pub(crate) namespaced: bool,
+    /// It has a `scale` subresource.
+    pub(crate) scalable: bool,
     pub(crate) verbs: Vec<String>,
 }
 
@@ -207,6 +209,7 @@ fn resources<'a>(
             plural: r.resource.clone()?,
             kind: r.response_kind.as_ref().and_then(|k| k.kind.clone()).filter(|k| !k.is_empty())?,
             namespaced: r.scope.as_deref() == Some("Namespaced"),
+            scalable: r.subresources.iter().any(|s| s.subresource.as_deref() == Some("scale")),
             verbs: r.verbs.clone(),
         })
     })

@@ -8,21 +8,27 @@ mod plan;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use homeostat_sdk::selector::Labels;
-use homeostat_sdk::{Context, Key, Next, Object, Operator, Result, Sees, Watches};
+use homeostat_sdk::{Context, Error, Event, Key, Next, Object, Operator, Result, Sees, Watches};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::Patch;
 use serde_json::json;
 
-use crate::common::{claim, pods};
+use crate::common::served::Discovery;
+use crate::common::{claim, pods, scale};
 use plan::State;
 
 /// The controller.
-pub(crate) struct Disruption;
+#[derive(Default)]
+pub(crate) struct Disruption {
+    discovery: Mutex<Option<Arc<Discovery>>>,
+}
 
 impl Operator for Disruption {
     type Resource = PodDisruptionBudget;
@@ -40,8 +46,27 @@ impl Operator for Disruption {
         let selector = claim::labels(Some(selector))?;
         let mut pods = cx.cache::<Pod, _>().in_namespace(cx.namespace().unwrap_or_default());
         pods.retain(|p| selects(&selector, p) && !pods::is_over(p));
-        let expected = self.expected(&pods, cx);
+        // A number of pods that must stay needs no number of pods that there should be.
+        let counts =
+            matches!((&spec.max_unavailable, &spec.min_available), (None, Some(IntOrString::Int(_))));
+        let expected = if counts { Ok((0, 0)) } else { self.expected(&pods, cx).await };
+        let (expected, unmanaged) = match expected {
+            Ok(found) => found,
+            Err(why) => return self.unknown(budget, why, cx).await,
+        };
+        if unmanaged > 0 {
+            let text = format!(
+                "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the \
+                 status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account \
+                 for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.",
+                claim::text(spec.selector.as_ref())
+            );
+            cx.event(Event::warning("UnmanagedPods", text)).await;
+        }
         let plan = plan::plan(&State { budget, spec, pods: &pods, expected, now: cx.clock().now() });
+        for event in plan.events {
+            cx.event(event).await;
+        }
         if let Some(status) = plan.status {
             let patch =
                 json!({"metadata": {"resourceVersion": budget.metadata.resource_version}, "status": status});
@@ -95,17 +120,56 @@ where
 }
 
 impl Disruption {
-    /// The size of all the controllers of these pods together; a pod without a known one counts for itself.
-    fn expected(&self, pods: &[Arc<Pod>], cx: &Context<Self>) -> i32 {
+    /// The size of all the controllers of these pods together, and how many pods have none.
+    async fn expected(&self, pods: &[Arc<Pod>], cx: &Context<Self>) -> Result<(i32, usize), String> {
         let mut sizes: BTreeMap<String, i32> = BTreeMap::new();
-        let mut alone = 0;
+        let mut unmanaged = 0;
         for pod in pods {
-            match self.controller(pod, cx) {
-                Some((uid, size)) => drop(sizes.insert(uid, size)),
-                None => alone += 1,
+            if let Some((uid, size)) = self.controller(pod, cx) {
+                sizes.insert(uid, size);
+                continue;
+            }
+            let Some(owner) = claim::controller(&pod.metadata) else {
+                unmanaged += 1;
+                continue;
+            };
+            if !sizes.contains_key(&owner.uid) {
+                let size = self.scale_of(owner, pod, cx).await?;
+                sizes.insert(owner.uid.clone(), size);
             }
         }
-        sizes.values().sum::<i32>() + alone
+        Ok((sizes.values().sum(), unmanaged))
+    }
+
+    /// The size of a controller of any kind, by its `scale` subresource.
+    async fn scale_of(&self, owner: &OwnerReference, pod: &Pod, cx: &Context<Self>) -> Result<i32, String> {
+        let find = |d: &Discovery| d.of_kind(&owner.api_version, &owner.kind).cloned();
+        let known = self.discovery.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut served = known.as_deref().and_then(find);
+        if served.is_none() {
+            let discovery = Arc::new(Discovery::ask(cx.client()).await.map_err(|e| e.to_string())?);
+            served = find(&discovery);
+            *self.discovery.lock().unwrap_or_else(PoisonError::into_inner) = Some(discovery);
+        }
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let Some(served) = served else { return Err(format!("found no controllers for pod {name:?}")) };
+        if !served.scalable {
+            return Err(format!("{} does not implement the scale subresource", served.full_name()));
+        }
+        let namespace = cx.namespace().unwrap_or_default();
+        Ok(scale::of(cx.client(), &served, namespace, &owner.name).await?.spec.replicas)
+    }
+
+    /// Nothing may be evicted while it isn't known how many pods there should be.
+    async fn unknown(&self, budget: &PodDisruptionBudget, why: String, cx: &Context<Self>) -> Result<Next> {
+        let text = format!("Failed to calculate the number of expected pods: {why}");
+        cx.event(Event::warning("CalculateExpectedPodCountFailed", text)).await;
+        if let Some(status) = plan::unknown(budget, &why, cx.clock().now()) {
+            let patch =
+                json!({"metadata": {"resourceVersion": budget.metadata.resource_version}, "status": status});
+            cx.writer().patch_status::<PodDisruptionBudget, _>(cx.key(), &Patch::Merge(patch)).await?;
+        }
+        Err(Error::msg(why))
     }
 
     /// The uid and size of what controls a pod in the end.

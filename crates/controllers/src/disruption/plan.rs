@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
+use homeostat_sdk::Event;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use serde_json::{Value, json};
@@ -28,6 +29,7 @@ pub(super) struct State<'a> {
 pub(super) struct Plan {
     /// A merge patch of the status; `None` where it is right.
     pub(super) status: Option<Value>,
+    pub(super) events: Vec<Event>,
     pub(super) again: Option<Duration>,
 }
 
@@ -40,12 +42,24 @@ pub(super) fn plan(state: &State<'_>) -> Plan {
         let pod = state.pods.iter().find(|p| p.metadata.name.as_deref() == Some(name));
         let left =
             GRANTED.saturating_sub(Duration::try_from(state.now.duration_since(since.0)).unwrap_or_default());
-        if pod.is_none_or(|p| pods::is_terminating(p)) || left.is_zero() {
+        let leaves = pod.is_none_or(|p| pods::is_terminating(p));
+        if leaves || left.is_zero() {
+            if let Some(pod) = pod.filter(|_| !leaves) {
+                let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+                let budget = state.budget.metadata.name.as_deref().unwrap_or_default();
+                let text = format!(
+                    "Pod {namespace}/{name} was expected by PDB {namespace}/{budget} to be deleted but it wasn't"
+                );
+                plan.events.push(Event::warning("NotDeleted", text));
+            }
             forget.insert(name.clone(), Value::Null);
         } else {
             granted.push(name.as_str());
             plan.again = Some(plan.again.map_or(left, |a| a.min(left)));
         }
+    }
+    if state.pods.is_empty() {
+        plan.events.push(Event::normal("NoPods", "No matching pods found"));
     }
     let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let is_healthy = |p: &&Arc<Pod>| {
@@ -96,4 +110,21 @@ pub(super) fn plan(state: &State<'_>) -> Plan {
         plan.status = Some(status);
     }
     plan
+}
+
+/// The status of a budget whose pods can't be counted; `None` where it says so already.
+pub(super) fn unknown(budget: &PodDisruptionBudget, why: &str, now: Timestamp) -> Option<Value> {
+    let old = budget.status.clone().unwrap_or_default();
+    let mut conditions = json!(old.conditions).as_array().cloned().unwrap_or_default();
+    let told = conditions.iter().find(|c| c["type"] == "DisruptionAllowed");
+    let same = told.is_some_and(|c| c["reason"] == "SyncFailed" && c["message"] == why);
+    if same && old.disruptions_allowed == Some(0) {
+        return None;
+    }
+    let since = told.filter(|c| c["status"] == "False").map(|c| c["lastTransitionTime"].clone());
+    let since = since.unwrap_or_else(|| homeostat_model::clock::seconds(now).into());
+    let new = json!({"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": why,
+        "lastTransitionTime": since, "observedGeneration": budget.status.as_ref().and_then(|s| s.observed_generation)});
+    crate::common::condition::set(&mut conditions, new);
+    Some(json!({"disruptionsAllowed": 0, "conditions": conditions}))
 }

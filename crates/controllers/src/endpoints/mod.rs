@@ -1,9 +1,10 @@
 //! Where a Service's traffic goes: EndpointSlices, and the older Endpoints, from the pods that its selector matches.
 //!
-//! [`backend`] says what a pod contributes, [`slices`] and [`subsets`] arrange it in the two forms. Services without a
-//! selector are their users' business.
+//! [`backend`] says what a pod contributes, [`slices`] and [`subsets`] arrange it in the two forms. The Endpoints of
+//! Services without a selector are their users' business; [`mirror`] makes slices of them.
 
 mod backend;
+pub(crate) mod mirror;
 pub(crate) mod slices;
 pub(crate) mod subsets;
 

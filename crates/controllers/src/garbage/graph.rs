@@ -308,6 +308,7 @@ mod tests {
             plural: format!("{}s", kind.to_lowercase()),
             kind: kind.into(),
             namespaced: kind != "Node",
+            scalable: false,
             verbs: Vec::new(),
         })
     }

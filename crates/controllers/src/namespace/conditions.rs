@@ -122,6 +122,7 @@ mod tests {
             plural: plural.into(),
             kind: "Kind".into(),
             namespaced: true,
+            scalable: false,
             verbs: Vec::new(),
         }
     }

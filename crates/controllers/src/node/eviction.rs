@@ -1,13 +1,18 @@
 //! Deletes pods from nodes with `NoExecute` taints that they don't tolerate, or don't tolerate any longer.
 //!
-//! When a pod must go follows from the taints' times and the pod's tolerations alone.
+//! When a pod must go follows from the taints' times and the pod's tolerations. A taint that doesn't say since when it
+//! is there counts from when it was first seen; forgetting that (a restart) lets a pod stay longer, nothing worse.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
 use homeostat_sdk::{Context, Edits, Event, Index, Key, Next, Operator, Result, Watches};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::Patch;
+use serde_json::json;
 
 use crate::common::{placement, pods};
 
@@ -17,6 +22,29 @@ const EFFECT: &str = "NoExecute";
 #[derive(Default)]
 pub(crate) struct TaintEviction {
     by_node: OnceLock<Index<Pod>>,
+    /// By node, then by key and value of the taint.
+    seen: Mutex<BTreeMap<String, BTreeMap<(String, Option<String>), Timestamp>>>,
+}
+
+impl TaintEviction {
+    /// The node's taints that drive pods out, each with its time.
+    fn dated(&self, node: &Node, now: Timestamp) -> Vec<Taint> {
+        let name = node.metadata.name.clone().unwrap_or_default();
+        let mut taints = drivers(node);
+        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = all.remove(&name).unwrap_or_default();
+        let mut seen = BTreeMap::new();
+        for taint in taints.iter_mut().filter(|t| t.time_added.is_none()) {
+            let id = (taint.key.clone(), taint.value.clone());
+            let since = before.get(&id).copied().unwrap_or(now);
+            taint.time_added = Some(Time(since));
+            seen.insert(id, since);
+        }
+        if !seen.is_empty() {
+            all.insert(name, seen);
+        }
+        taints
+    }
 }
 
 impl Operator for TaintEviction {
@@ -29,14 +57,14 @@ impl Operator for TaintEviction {
     }
 
     async fn reconcile(&self, node: &Node, cx: &Context<Self>) -> Result<Next> {
-        let taints = drivers(node);
+        let now = cx.clock().now();
+        let taints = self.dated(node, now);
         if taints.is_empty() {
             return Ok(Next::done());
         }
         let index = self.by_node.get_or_init(|| {
             cx.cache::<Pod, _>().index(|p| pods::node(p).map(str::to_owned).into_iter().collect())
         });
-        let now = cx.clock().now();
         let mut next = None;
         for pod in index.get(cx.name()).iter().filter(|p| !pods::is_terminating(p)) {
             let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
@@ -47,6 +75,11 @@ impl Operator for TaintEviction {
             }
         }
         Ok(next.map_or(Next::done(), Next::after))
+    }
+
+    async fn absent(&self, key: &Key, _: &Context<Self>) -> Result<Next> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(key.name());
+        Ok(Next::done())
     }
 
     fn watches(&self, watches: &mut Watches<Self>) {
@@ -87,6 +120,16 @@ fn stays(taints: &[Taint], tolerations: &[Toleration], now: Timestamp) -> Option
 async fn evict(pod: &Arc<Pod>, cx: &Context<TaintEviction>) -> Result<()> {
     let text = format!("Marking for deletion Pod {}", Key::of(&**pod));
     cx.event_about::<Pod>(pod, Event::normal("TaintManagerEviction", text)).await;
+    if pods::condition(pod, "DisruptionTarget").is_none_or(|c| c.status != "True") {
+        let now = homeostat_model::clock::seconds(cx.clock().now());
+        let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint", "lastTransitionTime": now});
+        let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}});
+        match cx.patch_status::<Pod, _>(&Key::of(&**pod), &Patch::Strategic(patch)).await {
+            Err(e) if e.is_conflict() || e.is_not_found() => return Ok(()),
+            other => drop(other?),
+        }
+    }
     match cx.delete::<Pod, _>(&**pod).await {
         Err(e) if !e.is_conflict() => Err(e),
         _ => Ok(()),
@@ -107,6 +150,25 @@ mod tests {
         .unwrap();
         let tolerations: Vec<Toleration> = serde_json::from_value(tolerations).unwrap();
         assert_eq!(stays(&taints, &tolerations, at(100)).map(|d| d.as_secs()), want);
+    }
+
+    #[test]
+    fn a_taint_without_a_time_counts_from_when_it_was_seen() {
+        let at = |s: i64| Timestamp::from_second(1_000_000 + s).unwrap();
+        let node = |taints: Value| {
+            serde_json::from_value::<Node>(json!({"metadata": {"name": "n"}, "spec": {"taints": taints}}))
+                .unwrap()
+        };
+        let since = |eviction: &TaintEviction, taints: Value, now: i64| {
+            let dated = eviction.dated(&node(taints), at(now));
+            dated.first().map(|t| t.time_added.as_ref().unwrap().0.as_second() - at(0).as_second())
+        };
+        let eviction = TaintEviction::default();
+        let taint = || json!([{"key": "k", "effect": EFFECT}]);
+        assert_eq!(since(&eviction, taint(), 0), Some(0));
+        assert_eq!(since(&eviction, taint(), 30), Some(0));
+        assert_eq!(since(&eviction, json!([]), 40), None);
+        assert_eq!(since(&eviction, taint(), 50), Some(50));
     }
 
     #[test]

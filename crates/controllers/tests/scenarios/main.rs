@@ -1,8 +1,15 @@
 //! Controllers against a whole control plane in this process: what a user does, and what has to come of it.
 
+mod autoscaling;
 mod batch;
+mod certificates;
 mod garbage;
+mod invariants;
 mod namespaces;
+mod nodes;
+mod quiet;
 mod services;
+mod storage;
 mod support;
+mod virtual_time;
 mod workloads;

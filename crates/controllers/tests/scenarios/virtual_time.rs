@@ -1,0 +1,100 @@
+//! A cluster in virtual time, with a count of what its own parts ask of the server.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use homeostat_cluster::audit::{Audit, Event, Interest, Level, Stage};
+use homeostat_cluster::{Cluster, ClusterOptions};
+use kube::Client;
+use serde_json::Value;
+
+/// Counts finished requests of the cluster's parts by verb and path, watches and their lists left out.
+#[derive(Debug, Default)]
+pub(crate) struct Count(Mutex<BTreeMap<String, usize>>);
+
+impl Audit for Count {
+    fn interest(&self, _: &homeostat_access::Attributes<'_>) -> Interest {
+        Interest { level: Level::Metadata, ..Interest::default() }
+    }
+
+    fn tell(&self, event: Event) {
+        let part = event.user.name.starts_with("system:");
+        if event.stage == Stage::ResponseComplete && part && !matches!(&*event.verb, "watch" | "list") {
+            let path = event.request_uri.split('?').next().unwrap_or_default();
+            // Names of events differ.
+            let path = path.split("/events/").next().unwrap_or_default();
+            *self.0.lock().unwrap().entry(format!("{} {path}", event.verb)).or_default() += 1;
+        }
+    }
+}
+
+impl Count {
+    /// What was counted since the last time.
+    pub(crate) fn take(&self) -> BTreeMap<String, usize> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// A cluster in virtual time.
+pub(crate) struct Simulation {
+    _cluster: Cluster,
+    pub(crate) client: Client,
+    pub(crate) count: Arc<Count>,
+}
+
+impl Simulation {
+    pub(crate) async fn start(seed: u64, nodes: usize) -> Self {
+        let count = Arc::new(Count::default());
+        let audit = Some(count.clone() as Arc<dyn Audit>);
+        let options = ClusterOptions { nodes, audit, ..ClusterOptions::simulated(seed) };
+        let cluster = Cluster::with(options).await.unwrap();
+        let client = cluster.client();
+        let simulation = Self { _cluster: cluster, client, count };
+        simulation.pass(10).await;
+        simulation
+    }
+
+    /// Lets seconds pass.
+    pub(crate) async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
+        self.client.request::<Value>(request).await
+    }
+
+    pub(crate) async fn create(&self, path: &str, object: Value) {
+        let request = http::Request::post(path).body(object.to_string().into_bytes()).unwrap();
+        self.send(request).await.unwrap_or_else(|e| panic!("{path}: {e}"));
+    }
+
+    /// Whether the server agreed.
+    pub(crate) async fn post(&self, path: &str, object: Value) -> bool {
+        let request = http::Request::post(path).body(object.to_string().into_bytes()).unwrap();
+        self.send(request).await.is_ok()
+    }
+
+    pub(crate) async fn merge(&self, path: &str, patch: Value) {
+        let request = http::Request::patch(path)
+            .header("content-type", "application/merge-patch+json")
+            .body(patch.to_string().into_bytes())
+            .unwrap();
+        self.send(request).await.unwrap_or_else(|e| panic!("{path}: {e}"));
+    }
+
+    pub(crate) async fn delete(&self, path: &str, policy: &str) {
+        let path = format!("{path}?propagationPolicy={policy}");
+        let request = http::Request::delete(path).body(Vec::new()).unwrap();
+        self.send(request).await.unwrap();
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        self.send(request).await.unwrap_or_else(|e| panic!("{path}: {e}"))
+    }
+
+    pub(crate) async fn items(&self, path: &str) -> Vec<Value> {
+        self.get(path).await["items"].as_array().cloned().unwrap_or_default()
+    }
+}
