@@ -1,22 +1,31 @@
 //! NodeName: a pod that names its node goes there or nowhere.
 
-use k8s_openapi::api::core::v1::Pod;
-
-use crate::framework::Filter;
-use crate::snapshot::NodeInfo;
+use crate::framework::{Cycle, CycleState, Event, Filter, Plugin, Status};
+use crate::snapshot::{NodeInfo, PodInfo, Snapshot};
 
 /// The plugin.
+#[derive(Debug)]
 pub struct NodeName;
 
-impl Filter for NodeName {
+impl Plugin for NodeName {
     fn name(&self) -> &'static str {
         "NodeName"
     }
 
-    fn filter(&self, pod: &Pod, node: &NodeInfo) -> Result<(), Vec<String>> {
-        match pod.spec.as_ref().and_then(|s| s.node_name.as_deref()) {
-            Some(name) if !name.is_empty() && name != node.name() => {
-                Err(vec!["node(s) didn't match the requested node name".to_owned()])
+    fn helps(&self, event: &Event, pod: &PodInfo, _: &Snapshot) -> bool {
+        event.node(|_| false).is_some_and(|n| n.metadata.name.as_deref() == pod.node())
+    }
+
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+}
+
+impl Filter for NodeName {
+    fn filter(&self, _: &Cycle<'_>, _: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Result<(), Status> {
+        match pod.node() {
+            Some(name) if name != &*node.name => {
+                Err(Status::unresolvable("node(s) didn't match the requested node name"))
             }
             _ => Ok(()),
         }

@@ -1,29 +1,45 @@
 //! NodeUnschedulable: a cordoned node takes only pods that tolerate that.
 
-use k8s_openapi::api::core::v1::{Pod, Taint};
+use k8s_openapi::api::core::v1::Taint;
 
 use super::taint_toleration::tolerates;
-use crate::framework::Filter;
-use crate::snapshot::NodeInfo;
+use crate::framework::{Cycle, CycleState, Event, Filter, Plugin, Status};
+use crate::snapshot::{NodeInfo, PodInfo, Snapshot};
 
 /// The plugin.
+#[derive(Debug)]
 pub struct NodeUnschedulable;
 
-impl Filter for NodeUnschedulable {
+impl Plugin for NodeUnschedulable {
     fn name(&self) -> &'static str {
         "NodeUnschedulable"
     }
 
-    fn filter(&self, pod: &Pod, node: &NodeInfo) -> Result<(), Vec<String>> {
-        let cordoned = node.node.spec.as_ref().and_then(|s| s.unschedulable).unwrap_or(false);
+    fn helps(&self, event: &Event, _: &PodInfo, _: &Snapshot) -> bool {
+        let open = |n: &k8s_openapi::api::core::v1::Node| {
+            !n.spec.as_ref().and_then(|s| s.unschedulable).unwrap_or(false)
+        };
+        event.node(|c| c.taints).is_some_and(|n| open(n))
+    }
+
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+}
+
+impl Filter for NodeUnschedulable {
+    fn filter(&self, _: &Cycle<'_>, _: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Result<(), Status> {
+        if !node.node.spec.as_ref().and_then(|s| s.unschedulable).unwrap_or(false) {
+            return Ok(());
+        }
         let taint = Taint {
             key: "node.kubernetes.io/unschedulable".to_owned(),
             effect: "NoSchedule".to_owned(),
             ..Taint::default()
         };
-        if cordoned && !tolerates(pod, &taint) {
-            return Err(vec!["node(s) were unschedulable".to_owned()]);
+        if tolerates(pod.tolerations(), &taint) {
+            return Ok(());
         }
-        Ok(())
+        Err(Status::unresolvable("node(s) were unschedulable"))
     }
 }
