@@ -9,8 +9,11 @@ use regex::{Regex, RegexBuilder};
 
 use crate::rules::Pattern;
 
-/// Bytes of a compiled program; RE2 in Go refuses repetition counts above 1000, which bounds it likewise.
+/// Bytes of a compiled program.
 const SIZE_LIMIT: usize = 4 << 20;
+
+/// The most repetitions that RE2 takes, those of nested groups multiplied.
+const REPEATS: usize = 1000;
 
 /// Expressions that are kept compiled. CRDs repeat the same few (names, quantities) hundreds of times.
 const MAX_CACHED: usize = 512;
@@ -37,6 +40,9 @@ pub fn regex(source: &str) -> Result<Regex, String> {
     if let Some(regex) = cache().get(source) {
         return Ok(regex.clone());
     }
+    if let Some(operator) = too_often(source) {
+        return Err(format!("invalid repeat count: `{operator}`"));
+    }
     let regex = RegexBuilder::new(&translate(source)).size_limit(SIZE_LIMIT).build().map_err(|e| {
         e.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
     })?;
@@ -47,6 +53,85 @@ pub fn regex(source: &str) -> Result<Regex, String> {
     }
     cache.insert(Arc::from(source), regex.clone());
     Ok(regex)
+}
+
+/// The first repetition operator that, with those inside of what it repeats, asks for more than [`REPEATS`].
+fn too_often(source: &str) -> Option<&str> {
+    // For each open group, the most that anything in it is repeated; and how often the last thing is.
+    let (mut groups, mut last) = (vec![1], 1);
+    let mut at = 0;
+    while let Some(c) = source[at..].chars().next() {
+        let after = at + c.len_utf8();
+        let mut next = after;
+        match c {
+            '\\' if source[after..].starts_with('Q') => {
+                next = source[after..].find("\\E").map_or(source.len(), |end| after + end + 2);
+                last = 1;
+            }
+            '\\' => {
+                next += source[after..].chars().next().map_or(0, char::len_utf8);
+                last = 1;
+            }
+            '[' => {
+                next = class_end(source, after);
+                last = 1;
+            }
+            '(' => {
+                groups.push(1);
+                last = 1;
+            }
+            ')' => {
+                last = if groups.len() > 1 { groups.pop().unwrap_or(1) } else { 1 };
+            }
+            '{' => match repeat(&source[at..]) {
+                Some((count, length)) => {
+                    next = at + length;
+                    last = count.max(1).saturating_mul(last);
+                    if count > REPEATS || (count > 1 && last > REPEATS) {
+                        return Some(&source[at..next]);
+                    }
+                }
+                None => last = 1,
+            },
+            '*' | '+' | '?' => {}
+            _ => last = 1,
+        }
+        if let Some(group) = groups.last_mut() {
+            *group = last.max(*group);
+        }
+        at = next;
+    }
+    None
+}
+
+/// The most that `{n}`, `{n,}` or `{n,m}` at the start of a text asks for, and its length; `None` where the bracket
+/// stands for itself.
+fn repeat(text: &str) -> Option<(usize, usize)> {
+    let end = text.find('}')?;
+    let (least, most) = match text[1..end].split_once(',') {
+        None => (&text[1..end], ""),
+        Some(parts) => parts,
+    };
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    let count = |s: &str| if s.is_empty() { Some(0) } else { s.parse().ok().or(Some(usize::MAX)) };
+    (!least.is_empty() && digits(least) && digits(most))
+        .then(|| Some((count(least)?.max(count(most)?), end + 1)))
+        .flatten()
+}
+
+/// Where a class ends whose bracket stands just before `at`. A bracket that comes first is a member.
+fn class_end(source: &str, at: usize) -> usize {
+    let mut inside = source[at..].char_indices().peekable();
+    inside.next_if(|(_, c)| *c == '^');
+    inside.next_if(|(_, c)| *c == ']');
+    while let Some((i, c)) = inside.next() {
+        match c {
+            '\\' => drop(inside.next()),
+            ']' => return at + i + 1,
+            _ => {}
+        }
+    }
+    source.len()
 }
 
 /// What the last thing inside a class was, to tell a range's `-` from a literal one.
@@ -239,6 +324,28 @@ mod tests {
             assert_eq!(regex(source).unwrap().is_match(text), want, "{source} {text}");
         }
         assert!(regex("(").is_err());
+        for (source, operator) in [
+            ("a{1001}", "{1001}"),
+            ("x(a{1000}){2}", "{2}"),
+            ("((a{10}){10}b){11}", "{11}"),
+            ("a{2,5000}", "{2,5000}"),
+            ("a{99999999999999999999}", "{99999999999999999999}"),
+        ] {
+            let why = format!("invalid repeat count: `{operator}`");
+            assert_eq!(regex(source).map(drop), Err(why), "{source}");
+        }
+        for source in [
+            "a{1000}",
+            "(a{100}){10}",
+            "a{1000}b{1000}",
+            r"[{1001}]",
+            r"\{1001}",
+            r"\Qa{1001}\E",
+            "a{,1001}",
+            "(a{1000}|b){1}",
+        ] {
+            assert_eq!(regex(source).map(drop), Ok(()), "{source}");
+        }
         assert!(regex("(?=a)").is_err(), "lookahead is no RE2");
     }
 }

@@ -32,6 +32,9 @@ fn explain(pattern: &str, reason: &str) -> String {
     if let Some(escape) = scan.escape {
         return format!("invalid escape sequence: `{escape}`");
     }
+    if reason.starts_with("invalid repeat count") {
+        return reason.to_owned();
+    }
     format!("{reason}: `{pattern}`")
 }
 

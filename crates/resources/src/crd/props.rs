@@ -114,6 +114,31 @@ pub(crate) fn any(schema: &Props, found: &dyn Fn(&Props) -> bool) -> bool {
     false
 }
 
+/// Whether schemas are nested deeper than `limit` in a schema: what counts is schemas, not levels of JSON.
+pub(crate) fn schemas_deeper_than(schema: &Value, limit: usize) -> bool {
+    let mut pending = vec![(schema, 0)];
+    while let Some((s, depth)) = pending.pop() {
+        if depth > limit {
+            return true;
+        }
+        for (key, v) in s.as_object().into_iter().flatten() {
+            match (key.as_str(), v) {
+                ("properties" | "patternProperties" | "definitions" | "dependencies", Value::Object(all)) => {
+                    pending.extend(all.values().map(|s| (s, depth + 1)));
+                }
+                ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
+                    pending.extend(all.iter().map(|s| (s, depth + 1)));
+                }
+                ("items" | "additionalProperties" | "additionalItems" | "not", Value::Object(_)) => {
+                    pending.push((v, depth + 1));
+                }
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
 /// Whether a JSON value is nested deeper than `limit`.
 pub(crate) fn deeper_than(value: &Value, limit: usize) -> bool {
     let mut pending = vec![(value, 0)];

@@ -8,7 +8,7 @@ use homeostat_model::validation;
 use serde_json::Value;
 
 use super::cel_rules::Budget;
-use super::props::{MAX_DEPTH, Props, deeper_than, flag, object, some, text, texts};
+use super::props::{MAX_DEPTH, Props, deeper_than, flag, object, schemas_deeper_than, some, text, texts};
 use super::schema_rules::{self, Options};
 use super::spec::{SpecView, VersionView};
 use super::{approval, columns, conversion, gotext, structural};
@@ -63,7 +63,11 @@ fn validate(crd: &Value, old: Option<&Value>) -> Vec<Error> {
             errors.push(Error::invalid("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
         }
     }
-    if spec.list().iter().any(|v| v.raw.get("schema").is_some_and(|s| deeper_than(s, 2 * MAX_DEPTH))) {
+    let too_deep = |s: &Value| {
+        deeper_than(s, 2 * MAX_DEPTH)
+            || s.get("openAPIV3Schema").is_some_and(|s| schemas_deeper_than(s, MAX_DEPTH))
+    };
+    if spec.list().iter().any(|v| v.raw.get("schema").is_some_and(too_deep)) {
         let rule = format!("schemas may not be nested deeper than {MAX_DEPTH} levels");
         errors.push(Error::forbidden("spec.versions", rule));
         return errors;
