@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
+use kube::api::DynamicObject;
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::Value;
 
 use crate::complaint::Complaint;
 use crate::config::{self, Manifest};
 use crate::project::Project;
-use crate::remote::{Definitions, Intent, Where, display};
+use crate::remote::{Definitions, Intent, MANAGER, Where, display};
 
 /// Flags of `deploy`.
 #[derive(clap::Args)]
@@ -117,6 +118,12 @@ async fn running(client: kube::Client, object: &Value) -> Result<(), Complaint> 
     }
 }
 
+/// Whether nobody else has had a hand in it. A namespace that was there before is not to go with what was put into it.
+fn only_ours(object: &DynamicObject) -> bool {
+    let mut managers = object.metadata.managed_fields.iter().flatten().filter(|m| m.subresource.is_none());
+    managers.all(|m| m.manager.as_deref() == Some(MANAGER))
+}
+
 /// Deletes everything but the definitions, and with them the people's objects.
 pub(crate) async fn undeploy(args: &Undeploy) -> Result<(), Complaint> {
     let (root, project) = Project::find(&args.path)?;
@@ -127,7 +134,8 @@ pub(crate) async fn undeploy(args: &Undeploy) -> Result<(), Complaint> {
     for object in others {
         let Some(there) = remote.get(&object).await? else { continue };
         let label = there.metadata.labels.as_ref().and_then(|l| l.get("app.kubernetes.io/name"));
-        if label.is_some_and(|l| *l == project.name) || object["metadata"]["labels"].is_null() {
+        let labelled = label.is_some_and(|l| *l == project.name) || object["metadata"]["labels"].is_null();
+        if labelled && (object["kind"] != "Namespace" || only_ours(&there)) {
             ours.push(object);
         } else {
             println!(

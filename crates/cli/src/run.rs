@@ -87,11 +87,15 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
         args.cluster.connect().await?;
         None
     };
+    let mut running = None;
     let result = tokio::select! {
         biased;
         () = signals::stop() => Ok(()),
-        result = follow(&args, &root, &project, embedded.as_ref()) => result,
+        result = follow(&args, &root, &project, embedded.as_ref(), &mut running) => result,
     };
+    if let Some(child) = running {
+        stop(child).await;
+    }
     if let Some(embedded) = embedded {
         embedded.cluster.stop(up::DRAIN).await;
     }
@@ -104,10 +108,10 @@ async fn follow(
     root: &Path,
     project: &Project,
     embedded: Option<&Embedded>,
+    running: &mut Option<Child>,
 ) -> Result<(), Complaint> {
     let (changes, mut changed) = mpsc::channel(1);
     let _watcher = if args.once { None } else { Some(watch(root, changes)?) };
-    let mut running: Option<Child> = None;
     loop {
         match build(root, project).await {
             Ok((program, files)) => {
@@ -118,7 +122,7 @@ async fn follow(
                     install(embedded, project, &files).await?;
                 }
                 println!("Starting {} …", project.name);
-                running = Some(start(args, root, &program, embedded)?);
+                *running = Some(start(args, root, &program, embedded)?);
             }
             Err(complaint) if args.once => return Err(complaint),
             Err(complaint) => eprintln!("homeostat: {}", complaint.text()),
@@ -132,8 +136,8 @@ async fn follow(
                 settle(&mut changed).await;
                 println!("The source has changed: compiling …");
             }
-            ended = ended(&mut running) => {
-                running = None;
+            ended = ended(running) => {
+                *running = None;
                 let how = ended.map_or_else(|e| e.to_string(), |s| s.to_string());
                 if args.once {
                     return Err(Complaint::new(format!("{} ended: {how}", project.name)));

@@ -31,6 +31,12 @@ pub(crate) struct Args {
     /// Simulated nodes
     #[arg(long, default_value_t = 1, value_name = "N")]
     nodes: usize,
+    /// What each node has, instead of 32 processors, 128Gi and 110 pods: such as cpu=8,memory=32Gi,nvidia.com/gpu=8
+    #[arg(long, default_value = "", value_name = "LIST", hide_default_value = true)]
+    node_capacity: String,
+    /// Labels of the nodes; several values go round: such as topology.kubernetes.io/zone=a|b|c
+    #[arg(long, default_value = "", value_name = "LIST", hide_default_value = true)]
+    node_labels: String,
     /// Where to write the kubeconfig; a file that isn't ours is never overwritten
     #[arg(long, default_value = ".homeostat/kubeconfig", value_name = "PATH")]
     kubeconfig: PathBuf,
@@ -59,7 +65,8 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     let begin = Instant::now();
     kubeconfig::check(&args.kubeconfig)?;
-    let mut options = ClusterOptions { nodes: args.nodes, ..ClusterOptions::default() };
+    let mut options = ClusterOptions::default();
+    options.nodes(args.nodes, &args.node_capacity, &args.node_labels)?;
     options.controllers(&args.controllers)?;
     options.disabled_admission(&args.disable_admission_plugins)?;
     options.service_range(&args.service_cluster_ip_range)?;

@@ -290,7 +290,7 @@ fn edits_survive_what_is_created_later() {
 fn edits_that_conflict_are_refused_or_marked() {
     let project = Project::new("shop");
     project.run(&API);
-    project.edit("src/lib.rs", "pub mod redis_cluster;", "pub mod redis_cluster; // mine");
+    project.edit("src/lib.rs", "pub mod redis_cluster;", "pub mod redis_cluster;\npub mod yet_another;");
     let before = project.tree();
     let other = ["create", "api", "--group", "cache", "--version", "v1", "--kind", "Widget"];
     let refusal = project.refused(&other);

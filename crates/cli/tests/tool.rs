@@ -8,6 +8,7 @@ use homeostat_cluster::{Cluster, ClusterOptions};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
@@ -49,20 +50,15 @@ async fn foreign(client: kube::Client) {
     );
     let mut crd: Value =
         serde_saphyr::from_str(&std::fs::read_to_string(path).expect("a file")).expect("YAML");
-    crd["metadata"]["labels"] = Value::Null;
+    crd["metadata"].as_object_mut().expect("metadata").remove("labels");
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let name = "coffees.example.com";
     api.patch(name, &PatchParams::apply("somebody"), &Patch::Apply(&crd)).await.expect("a definition");
     await_condition(api, name, conditions::is_crd_established()).await.expect("it is served");
     let coffee = json!({"apiVersion": "example.com/v1", "kind": "Coffee", "metadata": {"name": "black"}});
     let coffee: DynamicObject = serde_json::from_value(coffee).expect("an object");
-    let resource = ApiResource {
-        group: "example.com".into(),
-        version: "v1".into(),
-        api_version: "example.com/v1".into(),
-        kind: "Coffee".into(),
-        plural: "coffees".into(),
-    };
+    let gvk = GroupVersionKind::gvk("example.com", "v1", "Coffee");
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "coffees");
     let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
     api.create(&PostParams::default(), &coffee).await.expect("a coffee");
 }

@@ -8,7 +8,7 @@ use homeostat_cluster::{Cluster, ClusterOptions};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, PostParams};
-use kube::core::ApiResource;
+use kube::discovery::ApiResource;
 use kube::runtime::wait::{await_condition, conditions as holds};
 use kube::{Api, CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;

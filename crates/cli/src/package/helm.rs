@@ -35,8 +35,8 @@ pub(super) fn plan(contents: &Contents, plan: &mut Plan) -> Result<(), Complaint
         "appVersion": contents.version,
         "kubeVersion": ">=1.25.0-0",
     });
-    plan.generate("dist/chart/Chart.yaml", yaml(&[chart])?)?;
-    plan.generate("dist/chart/values.yaml", values(contents)?)?;
+    plan.produce("dist/chart/Chart.yaml", yaml(&[chart])?)?;
+    plan.produce("dist/chart/values.yaml", values(contents)?)?;
     let mut files: Vec<(String, String)> = Vec::new();
     for manifest in contents.manifests.iter().filter(|m| m.kind() != "Namespace") {
         let path = format!("dist/chart/templates/{}", manifest.file.replace('/', "_"));
@@ -50,7 +50,7 @@ pub(super) fn plan(contents: &Contents, plan: &mut Plan) -> Result<(), Complaint
         }
     }
     for (path, text) in files {
-        plan.generate(&path, text)?;
+        plan.produce(&path, text)?;
     }
     Ok(())
 }

@@ -27,14 +27,14 @@ pub(super) fn plan(contents: &Contents, plan: &mut Plan) -> Result<(), Complaint
         files.entry(file).or_default().push(manifest.object.clone());
     }
     for (file, documents) in &files {
-        plan.generate(&format!("dist/kustomize/{file}"), yaml(documents)?)?;
+        plan.produce(&format!("dist/kustomize/{file}"), yaml(documents)?)?;
     }
     let base = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": order,
     });
-    plan.generate("dist/kustomize/kustomization.yaml", yaml(&[base])?)?;
+    plan.produce("dist/kustomize/kustomization.yaml", yaml(&[base])?)?;
     for (component, files) in components {
         let prefix = format!("{component}/");
         let inside: Vec<&str> = files.iter().map(|f| f.strip_prefix(&prefix).unwrap_or(f)).collect();
@@ -43,7 +43,7 @@ pub(super) fn plan(contents: &Contents, plan: &mut Plan) -> Result<(), Complaint
             "kind": "Component",
             "resources": inside,
         });
-        plan.generate(&format!("dist/kustomize/{component}/kustomization.yaml"), yaml(&[part])?)?;
+        plan.produce(&format!("dist/kustomize/{component}/kustomization.yaml"), yaml(&[part])?)?;
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Complaint> {
     let mut plan = Plan::new(&root, args.merge.mark_conflicts);
     if args.yaml {
         let documents: Vec<Value> = contents.manifests.iter().map(|m| m.object.clone()).collect();
-        plan.generate("dist/install.yaml", yaml(&documents)?)?;
+        plan.produce("dist/install.yaml", yaml(&documents)?)?;
     }
     if args.kustomize {
         kustomize::plan(&contents, &mut plan)?;

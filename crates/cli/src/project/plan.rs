@@ -153,6 +153,17 @@ impl Plan {
         Ok(())
     }
 
+    /// As [`generate`](Self::generate), for what isn't kept with the source: where it is missing, it is written again.
+    pub(crate) fn produce(&mut self, path: &str, text: String) -> Result<(), Complaint> {
+        within(path)?;
+        if read(&self.root.join(path))?.is_some() {
+            return self.generate(path, text);
+        }
+        self.outcomes.push((path.to_owned(), Outcome::Created));
+        self.steps.insert(path.to_owned(), Step::Write { base: text.clone(), text });
+        Ok(())
+    }
+
     /// Plans that `path` goes. An edited file is in the way unless `force`.
     pub(crate) fn remove(&mut self, path: &str, force: bool) -> Result<(), Complaint> {
         within(path)?;
@@ -402,6 +413,24 @@ mod tests {
             [("config/a".to_owned(), Outcome::Removed), ("config/b".to_owned(), Outcome::Kept)]
         );
         assert!(!folder.path().join("config/a").exists() && folder.path().join("src/c").exists());
+    }
+
+    #[test]
+    fn what_is_not_kept_with_the_source_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dist/a");
+        for (edited, expect) in [(None, "text\n"), (Some("mine\n"), "mine\n")] {
+            for text in [None, edited] {
+                if let Some(text) = text {
+                    write(&path, text).unwrap();
+                }
+                let mut plan = Plan::new(folder.path(), false);
+                plan.produce("dist/a", "text\n".into()).unwrap();
+                plan.apply("").unwrap();
+            }
+            assert_eq!(fs::read_to_string(&path).unwrap(), expect);
+            fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::complaint::Complaint;
 
 /// How long a definition may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
+/// How long the last of a definition may take to go.
+const GONE: Duration = Duration::from_secs(60);
 
 /// The definitions of a project.
 pub(crate) struct Definitions {
@@ -149,11 +151,23 @@ impl Definitions {
                 used.join(", ")
             )));
         }
+        let api = Self::api(remote.client());
         let mut gone = Vec::new();
         for object in &self.objects {
-            if remote.delete(object).await? {
-                gone.push(Self::name(object).to_owned());
+            let name = Self::name(object);
+            let Some(there) = api.get_opt(name).await? else { continue };
+            remote.delete(object).await?;
+            // Its objects go first, each with its finalizers.
+            let uid = there.metadata.uid.unwrap_or_default();
+            let deleted = await_condition(api.clone(), name, conditions::is_deleted(&uid));
+            if tokio::time::timeout(GONE, deleted).await.is_err() {
+                return Err(Complaint::new(format!(
+                    "{name} is still being deleted after {} s; its objects may wait for finalizers of a program that \
+                     doesn't run",
+                    GONE.as_secs()
+                )));
             }
+            gone.push(name.to_owned());
         }
         Ok(gone)
     }
