@@ -1,19 +1,27 @@
 //! Registers the machines as Nodes and keeps them alive: a Lease renewed every ten seconds, a status every five
-//! minutes, as kubelets do.
+//! minutes and whenever it changes, as kubelets do.
 //!
-//! A Node that somebody deletes stays deleted, as with a kubelet that is not restarted.
+//! A Node that somebody deletes stays deleted, as with a kubelet that is not restarted; a machine that reboots
+//! registers again. Of a machine that is lost nothing is heard.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
-use homeostat_sdk::{Key, Result, TaskContext};
+use homeostat_sdk::{Event, Key, Result, TaskContext};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
+use kube::Resource;
 use kube::api::Patch;
-use serde_json::json;
+use serde_json::{Value, json};
+use tracing::debug;
 
-use crate::fleet::{Fleet, Machine};
+use crate::behavior::nodes::NodeState;
+use crate::fleet::Machine;
+use crate::runtime::since;
+use crate::world::World;
 
 /// Where kubelets keep their leases.
 const NAMESPACE: &str = "kube-node-lease";
@@ -21,43 +29,99 @@ const NAMESPACE: &str = "kube-node-lease";
 const LEASE_SECONDS: i32 = 40;
 /// A quarter of the lease, as kubelets renew it.
 const RENEW: Duration = Duration::from_secs(10);
-/// Kubelet's default `nodeStatusReportFrequency`, in renewals.
-const STATUS_EVERY: u64 = 30;
+/// Kubelet's default `nodeStatusReportFrequency`.
+const REPORT: Duration = Duration::from_secs(300);
+
+/// What was told of a machine that has a behavior.
+struct Told {
+    uid: String,
+    /// Without the moment of its next change.
+    state: NodeState,
+    reported: Timestamp,
+}
 
 /// Runs until the manager stops.
-pub(crate) async fn keep(fleet: Fleet, cx: TaskContext) -> Result<()> {
-    let since = cx.clock().now();
-    let mut machines: Vec<(Machine, Node)> = Vec::new();
-    for machine in fleet.machines() {
-        machines.push((machine, register(machine, since, &cx).await?));
+pub(crate) async fn keep(world: Arc<World>, cx: TaskContext) -> Result<()> {
+    let mut told: BTreeMap<Machine, Told> = BTreeMap::new();
+    for machine in world.fleet.machines() {
+        let now = cx.clock().now();
+        let uid = register(&world, machine, now, &cx).await?;
+        told.insert(machine, Told { uid, state: NodeState::default(), reported: now });
     }
-    let mut beat: u64 = 0;
+    let mut beat = cx.clock().now();
     loop {
         let now = cx.clock().now();
-        for (machine, node) in &machines {
-            renew(node, now, &cx).await?;
-            if beat > 0 && beat.is_multiple_of(STATUS_EVERY) {
-                report(*machine, since, now, &cx).await?;
+        let beats = now >= beat;
+        let mut next = if beats { add(now, RENEW) } else { beat };
+        for (machine, told) in &mut told {
+            let state = world.state(*machine, now);
+            next = state.until.map_or(next, |until| next.min(until));
+            if state.lost {
+                continue;
+            }
+            if let Err(error) = tend(&world, *machine, told, state, beats, now, &cx).await {
+                debug!(node = machine.name(), %error, "heartbeat failed");
             }
         }
+        if beats {
+            beat = add(now, RENEW);
+        }
+        let now = cx.clock().now();
         tokio::select! {
             biased;
             () = cx.shutdown().cancelled() => return Ok(()),
-            () = tokio::time::sleep(RENEW) => beat += 1,
+            () = world.changed.notified() => {}
+            () = tokio::time::sleep(since(next, now)) => {}
         }
     }
 }
 
-async fn register(machine: Machine, now: Timestamp, cx: &TaskContext) -> Result<Node> {
-    let key = Key::cluster(machine.name());
-    match cx.writer().get::<Node>(&key).await? {
-        Some(node) => Ok(node),
-        None => cx.writer().create(&machine.node(now)).await,
-    }
+fn add(t: Timestamp, d: Duration) -> Timestamp {
+    crate::runtime::after(t, d)
 }
 
-async fn renew(node: &Node, now: Timestamp, cx: &TaskContext) -> Result<()> {
-    let name = node.metadata.name.clone().unwrap_or_default();
+/// What one machine has to tell now.
+async fn tend(
+    world: &World,
+    machine: Machine,
+    told: &mut Told,
+    state: NodeState,
+    beats: bool,
+    now: Timestamp,
+    cx: &TaskContext,
+) -> Result<()> {
+    let state = NodeState { until: None, ..state };
+    let rebooted = state.boots != told.state.boots;
+    if rebooted {
+        told.uid = register(world, machine, now, cx).await?;
+    }
+    if beats {
+        renew(machine, &told.uid, now, cx).await?;
+    }
+    let new_images = beats && std::mem::take(&mut world.inventory().machine(machine).new_images);
+    if state != told.state || new_images || since(now, told.reported) >= REPORT {
+        report(world, machine, &state, &told.state, now, cx).await?;
+        if rebooted {
+            tell_reboot(machine, cx).await;
+        }
+        (told.state, told.reported) = (state, now);
+    }
+    Ok(())
+}
+
+async fn register(world: &World, machine: Machine, now: Timestamp, cx: &TaskContext) -> Result<String> {
+    let key = Key::cluster(machine.name());
+    let node = match cx.writer().get::<Node>(&key).await? {
+        Some(node) => node,
+        None => cx.writer().create(&world.fleet.node(machine, now)).await?,
+    };
+    let born = node.metadata.creation_timestamp.as_ref().map_or(now, |t| t.0);
+    world.born(machine, born);
+    Ok(node.metadata.uid.unwrap_or_default())
+}
+
+async fn renew(machine: Machine, uid: &str, now: Timestamp, cx: &TaskContext) -> Result<()> {
+    let name = machine.name();
     let key = Key::namespaced(NAMESPACE, name.as_str());
     let renewed = json!({"spec": {"renewTime": MicroTime(now)}});
     match cx.writer().patch::<Lease, _>(&key, &Patch::Merge(renewed)).await {
@@ -69,7 +133,7 @@ async fn renew(node: &Node, now: Timestamp, cx: &TaskContext) -> Result<()> {
         api_version: "v1".to_owned(),
         kind: "Node".to_owned(),
         name: name.clone(),
-        uid: node.metadata.uid.clone().unwrap_or_default(),
+        uid: uid.to_owned(),
         ..OwnerReference::default()
     };
     let lease = Lease {
@@ -90,12 +154,57 @@ async fn renew(node: &Node, now: Timestamp, cx: &TaskContext) -> Result<()> {
     Ok(())
 }
 
-/// The heartbeat in the Node's status; a Node that is gone is not made again.
-async fn report(machine: Machine, since: Timestamp, now: Timestamp, cx: &TaskContext) -> Result<()> {
-    let conditions = machine.status(since, now).conditions;
-    let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
-    match cx.writer().patch_status::<Node, _>(&Key::cluster(machine.name()), &patch).await {
-        Err(e) if !e.is_not_found() => Err(e),
-        _ => Ok(()),
+/// The machine's status as it is now; a Node that is gone is not made again.
+async fn report(
+    world: &World,
+    machine: Machine,
+    state: &NodeState,
+    before: &NodeState,
+    now: Timestamp,
+    cx: &TaskContext,
+) -> Result<()> {
+    let key = Key::cluster(machine.name());
+    let Some(node) = cx.writer().get::<Node>(&key).await? else { return Ok(()) };
+    let stored = node.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
+    let status = world.fleet.status(machine, state, stored, now);
+    let mut conditions: Vec<Value> = Vec::new();
+    for condition in status.conditions.iter().flatten() {
+        conditions.push(serde_json::to_value(condition)?);
+    }
+    // What a behavior said before and no longer does.
+    let told = |kind: &str| status.conditions.iter().flatten().any(|c| c.type_ == kind);
+    for gone in before.conditions.iter().filter(|c| !told(&c.kind)) {
+        conditions.push(json!({"type": gone.kind, "$patch": "delete"}));
+    }
+    let images = world.inventory().machine(machine).images();
+    let patch = Patch::Strategic(json!({"status": {
+        "conditions": conditions,
+        "capacity": status.capacity,
+        "allocatable": status.allocatable,
+        "nodeInfo": status.node_info,
+        "images": images,
+    }}));
+    match cx.writer().patch_status::<Node, _>(&key, &patch).await {
+        Err(e) if !e.is_not_found() => return Err(e),
+        _ => {}
+    }
+    let ready = |all: &[NodeCondition]| all.iter().find(|c| c.type_ == "Ready").map(|c| c.status.clone());
+    let (was, is) = (ready(stored), ready(status.conditions.as_deref().unwrap_or_default()));
+    if was != is {
+        let what = if is.as_deref() == Some("True") { "NodeReady" } else { "NodeNotReady" };
+        let text = format!("Node {} status is now: {what}", machine.name());
+        cx.recorder().record(node.object_ref(&()), Event::normal(what, text).action("Reporting")).await;
+    }
+    Ok(())
+}
+
+async fn tell_reboot(machine: Machine, cx: &TaskContext) {
+    if let Ok(Some(node)) = cx.writer().get::<Node>(&Key::cluster(machine.name())).await {
+        let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
+        let boot = info.map(|i| i.boot_id.clone()).unwrap_or_default();
+        let text = format!("Node {} has been rebooted, boot id: {boot}", machine.name());
+        cx.recorder()
+            .record(node.object_ref(&()), Event::warning("Rebooted", text).action("Reporting"))
+            .await;
     }
 }

@@ -1,24 +1,54 @@
 //! Nodes: machines that run the pods bound to them.
 //!
-//! A pod's life is pure ([`lifecycle`], [`runtime`]); the controllers around it speak only the Kubernetes API. These
-//! nodes are simulated: they cost memory for their objects and one lease update each, and no process runs.
+//! A pod's life is pure ([`runtime`], [`status`]), and so is what makes it go wrong ([`behavior`]); the controllers
+//! around it speak only the Kubernetes API. These nodes are simulated: they cost memory for their objects and one lease
+//! update each, and no process runs.
 //! Invariant: nothing here knows who bound a pod or who made it.
 
+pub mod behavior;
+mod behaviors;
+mod events;
 pub mod fleet;
 mod heartbeat;
-pub mod lifecycle;
+mod machines;
+mod options;
 mod pods;
+mod resize;
 pub mod runtime;
+pub mod status;
+mod usage;
+mod world;
+
+use std::sync::Arc;
 
 use homeostat_sdk::Manager;
 
+pub use behavior::crd;
+pub use options::{NodeOptionError, NodeOptions};
+pub use usage::Metrics;
+
+use behavior::choice::Delays;
 use fleet::Fleet;
 use pods::Kubelets;
-use runtime::Delays;
+use world::World;
 
-/// Adds `size` simulated nodes to a manager: their heartbeats, and kubelets that run what is bound to them.
-pub fn add(manager: &mut Manager, size: usize) {
-    let fleet = Fleet::new(size);
-    manager.add_task("kubelet", move |cx| heartbeat::keep(fleet, cx));
-    manager.add(Kubelets::new(fleet, Delays::default()));
+/// Adds simulated nodes to a manager: their heartbeats, kubelets that run what is bound to them, and a watch on the
+/// Behaviors that say how. They define the `Behavior` resource themselves.
+///
+/// What the nodes and their pods use is then to be had from what this returns, for whoever serves `metrics.k8s.io`.
+pub fn add(manager: &mut Manager, options: impl Into<NodeOptions>) -> Metrics {
+    let metrics = Metrics::default();
+    add_with(manager, options, &metrics);
+    metrics
+}
+
+/// As [`add`], with metrics that somebody has already.
+pub fn add_with(manager: &mut Manager, options: impl Into<NodeOptions>, metrics: &Metrics) {
+    let delays = Delays::default();
+    let (world, woken) = World::new(Fleet::new(options.into()), delays);
+    let world = Arc::new(world);
+    let (beating, choosing, metrics) = (world.clone(), world.clone(), metrics.clone());
+    manager.add_task("kubelet", move |cx| heartbeat::keep(beating.clone(), cx));
+    manager.add_task("kubelet", move |cx| behaviors::keep(choosing.clone(), delays, metrics.clone(), cx));
+    manager.add(Kubelets::new(world, woken));
 }

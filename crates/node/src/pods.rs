@@ -3,88 +3,178 @@
 //! What a container runtime would know (sandboxes) is in memory; all else is read from the API each time. A pod that
 //! was running before this process began is started anew and counts a restart.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::channel::mpsc;
 use homeostat_model::Timestamp;
-use homeostat_sdk::{Context, Event, Key, Next, Operator, Result};
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, Preconditions};
+use homeostat_sdk::{Context, Event, Key, Next, Operator, Result, Watches};
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use kube::api::{DeleteParams, Patch, Preconditions};
 
-use crate::fleet::{Fleet, Machine};
-use crate::lifecycle::{plans, status};
-use crate::runtime::{Delays, Sandbox, State};
+use crate::behavior::annotations;
+use crate::behavior::nodes::NodeState;
+use crate::events::events;
+use crate::fleet::Machine;
+use crate::machines::{Holding, requests};
+use crate::resize;
+use crate::runtime::{Advance, Plan, Sandbox, What, since};
+use crate::status::{self, Facts};
+use crate::world::{Inventory, Placed, World};
+
+/// When a kubelet looks again at what it could not do.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// The kubelets of a fleet, in one.
 pub(crate) struct Kubelets {
-    fleet: Fleet,
-    delays: Delays,
-    sandboxes: Mutex<BTreeMap<Key, Placed>>,
-}
-
-struct Placed {
-    uid: String,
-    machine: Machine,
-    sandbox: Sandbox,
+    world: Arc<World>,
+    /// Pods that come back for reasons outside the API.
+    woken: Mutex<Option<mpsc::UnboundedReceiver<Key>>>,
 }
 
 /// What is to be told and done after the runtime has moved.
 struct Step {
-    sandbox: Sandbox,
+    status: PodStatus,
     next: Option<Timestamp>,
-    started: Vec<String>,
-    signalled: bool,
+    events: Vec<Event>,
+    stopped: bool,
+}
+
+/// What a kubelet makes of a pod.
+enum Outcome {
+    /// It moved.
+    Moved(Box<Step>),
+    /// The machine doesn't take it.
+    Rejected(Box<PodStatus>, Event),
+    /// The machine has no address left.
+    NoAddress,
 }
 
 impl Kubelets {
-    pub(crate) fn new(fleet: Fleet, delays: Delays) -> Self {
-        Self { fleet, delays, sandboxes: Mutex::default() }
+    pub(crate) fn new(world: Arc<World>, woken: mpsc::UnboundedReceiver<Key>) -> Self {
+        Self { world, woken: Mutex::new(Some(woken)) }
     }
 
-    /// Moves the pod's sandbox to `now`; `None` where the machine has no address left for it.
-    fn advance(&self, key: &Key, pod: &Pod, machine: Machine, now: Timestamp) -> Option<Step> {
-        let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        if all.get(key).is_none_or(|p| p.uid != uid) {
-            let address = if pod.spec.as_ref().and_then(|s| s.host_network) == Some(true) {
-                machine.address().to_string()
-            } else {
-                machine
-                    .free_address(|a| all.values().any(|p| p.machine == machine && p.sandbox.address == a))?
+    /// Moves the pod's sandbox to `now`.
+    fn advance(&self, key: &Key, pod: &Pod, machine: Machine, state: &NodeState, now: Timestamp) -> Outcome {
+        let (generation, choice) = self.world.choice();
+        let mut inventory = self.world.inventory();
+        let plan = {
+            let holding = inventory.machine(machine);
+            Plan::new(pod, &choice, |image| holding.has_image(image))
+        };
+        let host = machine.address().to_string();
+        let mut facts = Facts { host: &host, pending: None, now };
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let known = inventory.pod(key).is_some_and(|p| p.uid == uid && p.boots == state.boots);
+        let mut told = Vec::new();
+        if !known {
+            inventory.remove(key);
+            let allocatable = self.world.fleet.allocatable(state);
+            if let Err(lacks) =
+                inventory.machine(machine).fits(&requests(pod), &Default::default(), &allocatable)
+            {
+                let reason = format!("OutOf{}", lacks.resource);
+                let status = status::rejected(pod, &reason, &lacks.text(), &facts);
+                return Outcome::Rejected(
+                    Box::new(status),
+                    Event::warning(reason, lacks.text()).action("Admitting"),
+                );
+            }
+            let Some(placed) = place(&mut inventory, pod, machine, generation, state.boots, now) else {
+                return Outcome::NoAddress;
             };
-            let sandbox = Sandbox::new(now, address, restarts(pod));
-            all.insert(key.clone(), Placed { uid, machine, sandbox });
+            inventory.insert(key.clone(), placed);
+            let invalid = |why| Event::warning("InvalidBehavior", why).action("Simulating");
+            told.extend(annotations::problems(pod).into_iter().map(invalid));
         }
-        let sandbox = &mut all.get_mut(key)?.sandbox;
-        let plans = plans(pod);
-        let running = |s: &Sandbox, name: &str| matches!(s.state(name), State::Running { .. });
-        let before: Vec<bool> = plans.iter().map(|p| running(sandbox, &p.name)).collect();
-        let signalled = pod.metadata.deletion_timestamp.is_some() && sandbox.stopping.is_none();
-        if signalled {
-            sandbox.stopping = Some(now);
+        let Some((placed, holding)) = inventory.both(key) else { return Outcome::NoAddress };
+        if placed.generation != generation {
+            placed.generation = generation;
+            placed.sandbox.replan(&plan, now);
         }
-        let next = sandbox.advance(&plans, &self.delays, now);
-        let started = plans
-            .iter()
-            .zip(before)
-            .filter(|(p, before)| !before && running(sandbox, &p.name))
-            .map(|(p, _)| p.name.clone())
-            .collect();
-        Some(Step { sandbox: sandbox.clone(), next, started, signalled })
+        let (mut news, mut pending) = (Vec::new(), None);
+        if pod.metadata.deletion_timestamp.is_some() {
+            // What happened before the order to stop came.
+            let Advance { news: before, .. } = run(&plan, placed, now);
+            news.extend(before);
+            let grace = pod.metadata.deletion_grace_period_seconds.and_then(|s| u64::try_from(s).ok());
+            placed.sandbox.delete(&plan, now, grace.map_or(plan.grace, Duration::from_secs), &mut news);
+        } else if placed.sandbox.teardown.is_none() {
+            let allocatable = self.world.fleet.allocatable(state);
+            pending = resize::resize(&plan, placed, holding, &allocatable, now, &mut news);
+        }
+        let Advance { mut next, news: after } = run(&plan, placed, now);
+        news.extend(after);
+        if pending.is_some() {
+            let again = crate::runtime::after(now, AGAIN);
+            next = Some(next.map_or(again, |n| n.min(again)));
+        }
+        for item in &news {
+            told.extend(events(&plan, &placed.sandbox, item));
+            if let (What::Pulled(_) | What::Present, Some(c)) =
+                (&item.what, plan.containers.get(item.container))
+            {
+                let run = placed.sandbox.containers.get(item.container).map_or(0, |r| r.restarts);
+                holding.add_image(c.image, plan.act(item.container, run).size);
+            }
+        }
+        facts.pending = pending.as_ref();
+        let status = status::status(&plan, &placed.sandbox, &facts);
+        let stopped = placed.sandbox.is_stopped();
+        Outcome::Moved(Box::new(Step { status, next, events: told, stopped }))
     }
 
     fn forget(&self, key: &Key) {
-        self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.world.inventory().remove(key);
     }
 }
 
-/// Restarts that a new sandbox of this pod begins with: one more than before if it had run.
-fn restarts(pod: &Pod) -> i32 {
-    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_deref()).unwrap_or_default();
-    let ran = statuses.iter().any(|c| c.state.as_ref().is_some_and(|s| s.waiting.is_none()));
-    let most = statuses.iter().map(|c| c.restart_count).max().unwrap_or(0);
-    if ran { most + 1 } else { most }
+fn run(plan: &Plan<'_>, placed: &mut Placed, now: Timestamp) -> Advance {
+    let pod = plan.pod();
+    placed.sandbox.advance(plan, now, |i| {
+        let name = plan.containers.get(i).map_or("", |c| c.name);
+        (restarts(pod, name), resize::asked(pod, name))
+    })
+}
+
+fn place(
+    inventory: &mut Inventory,
+    pod: &Pod,
+    machine: Machine,
+    generation: u64,
+    boots: u64,
+    now: Timestamp,
+) -> Option<Placed> {
+    let own_address = pod.spec.as_ref().and_then(|s| s.host_network) != Some(true);
+    let holding: &mut Holding = inventory.machine(machine);
+    let address = if own_address { holding.take_address(machine)? } else { machine.address() };
+    Some(Placed {
+        uid: pod.metadata.uid.clone().unwrap_or_default(),
+        machine,
+        sandbox: Sandbox::new(now, address),
+        own_address,
+        requests: requests(pod),
+        generation,
+        boots,
+    })
+}
+
+/// Restarts that a container in a new sandbox begins with: one more than before if it had run.
+fn restarts(pod: &Pod, name: &str) -> i32 {
+    let Some(status) = &pod.status else { return 0 };
+    let all = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let Some(container) = all.into_iter().find(|c| c.name == name) else { return 0 };
+    let ran = container.container_id.is_some();
+    container.restart_count.saturating_add(i32::from(ran))
+}
+
+/// Sends what has changed of a status.
+async fn tell(pod: &Pod, new: &PodStatus, cx: &Context<Kubelets>) -> Result<()> {
+    if let Some(patch) = status::patch(pod, new)? {
+        cx.writer().patch_status::<Pod, _>(cx.key(), &Patch::Strategic(patch)).await?;
+    }
+    Ok(())
 }
 
 impl Operator for Kubelets {
@@ -98,33 +188,43 @@ impl Operator for Kubelets {
 
     async fn reconcile(&self, pod: &Pod, cx: &Context<Self>) -> Result<Next> {
         let node = pod.spec.as_ref().and_then(|s| s.node_name.as_deref()).unwrap_or_default();
-        let Some(machine) = self.fleet.find(node) else { return Ok(Next::done()) };
+        let Some(machine) = self.world.fleet.find(node) else { return Ok(Next::done()) };
+        let now = cx.clock().now();
+        let state = self.world.state(machine, now);
+        if state.lost {
+            return Ok(state.until.map_or(Next::done(), |until| Next::after(since(until, now))));
+        }
         let over =
             matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"));
         if over {
+            self.forget(cx.key());
             if pod.metadata.deletion_timestamp.is_some() {
                 return remove(pod, cx).await;
             }
-            self.forget(cx.key());
             return Ok(Next::done());
         }
-        let now = cx.clock().now();
-        let Some(step) = self.advance(cx.key(), pod, machine, now) else {
-            let text = format!("{node} has no pod address left");
-            cx.event(Event::warning("FailedCreatePodSandBox", text).action("CreatePodSandBox")).await;
-            return Ok(Next::after(Duration::from_secs(10)));
+        let step = match self.advance(cx.key(), pod, machine, &state, now) {
+            Outcome::Moved(step) => step,
+            Outcome::Rejected(status, event) => {
+                tell(pod, &status, cx).await?;
+                cx.event(event).await;
+                return Ok(Next::done());
+            }
+            Outcome::NoAddress => {
+                let text = format!("{node} has no pod address left");
+                cx.event(Event::warning("FailedCreatePodSandBox", text).action("CreatePodSandBox")).await;
+                return Ok(Next::after(AGAIN));
+            }
         };
-        cx.status(status(pod, &step.sandbox, &machine.address().to_string(), &self.delays, now)).await?;
-        for event in news(pod, &step) {
+        let told = tell(pod, &step.status, cx).await;
+        for event in step.events {
             cx.event(event).await;
         }
-        if step.sandbox.is_stopped() {
+        told?;
+        if step.stopped && pod.metadata.deletion_timestamp.is_some() {
             return remove(pod, cx).await;
         }
-        Ok(match step.next {
-            Some(next) => Next::after(Duration::try_from(next.duration_since(now)).unwrap_or_default()),
-            None => Next::done(),
-        })
+        Ok(step.next.map_or(Next::done(), |next| Next::after(since(next, now))))
     }
 
     /// A pod that is being deleted is stopped step by step, like it was started.
@@ -136,6 +236,12 @@ impl Operator for Kubelets {
         self.forget(key);
         Ok(Next::done())
     }
+
+    fn watches(&self, watches: &mut Watches<Self>) {
+        if let Some(woken) = self.woken.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            watches.source(woken);
+        }
+    }
 }
 
 /// The kubelet's last word about a pod: it is stopped, the object may go.
@@ -144,25 +250,4 @@ async fn remove(pod: &Pod, cx: &Context<Kubelets>) -> Result<Next> {
     let params = DeleteParams { preconditions, ..DeleteParams::default() }.grace_period(0);
     cx.writer().delete::<Pod>(cx.key(), &params).await?;
     Ok(Next::done())
-}
-
-/// What a kubelet tells about the step.
-fn news(pod: &Pod, step: &Step) -> Vec<Event> {
-    let mut news = Vec::new();
-    let containers = pod.spec.iter().flat_map(|s| s.init_containers.iter().flatten().chain(&s.containers));
-    for container in containers {
-        let name = &container.name;
-        if step.started.contains(name) {
-            let image = container.image.as_deref().unwrap_or_default();
-            let pulled = format!(
-                "Container image \"{image}\" already present on machine and can be accessed by the pod"
-            );
-            news.push(Event::normal("Pulled", pulled).action("Pulling"));
-            news.push(Event::normal("Created", format!("Container created: {name}")).action("Starting"));
-            news.push(Event::normal("Started", format!("Container started: {name}")).action("Starting"));
-        } else if step.signalled && matches!(step.sandbox.state(name), State::Running { .. }) {
-            news.push(Event::normal("Killing", format!("Stopping container {name}")).action("Killing"));
-        }
-    }
-    news
 }

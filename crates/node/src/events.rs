@@ -1,0 +1,94 @@
+//! The events that a kubelet tells about a pod's containers, with its reasons and texts.
+//!
+//! Source: kubelet's `events` package, `image_manager.go` and `kuberuntime_container.go`.
+
+use homeostat_sdk::Event;
+
+use crate::behavior::span::go;
+use crate::runtime::{News, Plan, ProbeKind, Sandbox, What, Why};
+use crate::status::{DEADLINE, pull_error};
+
+/// The events for one piece of news, in order.
+pub(crate) fn events(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Event> {
+    let Some(container) = plan.containers.get(news.container) else { return Vec::new() };
+    let (name, image) = (container.name, container.image);
+    let act = sandbox.containers.get(news.container).map(|r| plan.act(news.container, r.restarts));
+    let pod = || {
+        let meta = &plan.pod().metadata;
+        let text = |t: &Option<String>| t.clone().unwrap_or_default();
+        format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
+    };
+    let failed = |text: String| Event::warning("Failed", text).action("Starting");
+    match &news.what {
+        What::Pulling => {
+            vec![Event::normal("Pulling", format!("Pulling image \"{image}\"")).action("Pulling")]
+        }
+        What::Pulled(took) => {
+            let (took, size) = (go(*took), act.map_or(0, |a| a.size));
+            let text = format!(
+                "Successfully pulled image \"{image}\" in {took} ({took} including waiting). Image size: {size} bytes."
+            );
+            vec![Event::normal("Pulled", text).action("Pulling")]
+        }
+        What::Present => {
+            let text = format!(
+                "Container image \"{image}\" already present on machine and can be accessed by the pod"
+            );
+            vec![Event::normal("Pulled", text).action("Pulling")]
+        }
+        What::PullFailed => {
+            let why = sandbox.containers.get(news.container).map(|r| pull_error(plan, news.container, r));
+            let text = format!("Failed to pull image \"{image}\": {}", why.unwrap_or_default());
+            vec![failed(text), failed("Error: ErrImagePull".to_owned())]
+        }
+        What::PullBackOff => vec![
+            Event::normal("BackOff", format!("Back-off pulling image \"{image}\"")).action("Pulling"),
+            failed("Error: ImagePullBackOff".to_owned()),
+        ],
+        What::NeverPull => {
+            let text = format!("Container image \"{image}\" is not present with pull policy of Never");
+            vec![
+                Event::warning("ErrImageNeverPull", text).action("Pulling"),
+                failed("Error: ErrImageNeverPull".to_owned()),
+            ]
+        }
+        What::Started => vec![
+            Event::normal("Created", format!("Container created: {name}")).action("Starting"),
+            Event::normal("Started", format!("Container started: {name}")).action("Starting"),
+        ],
+        What::StartFailed => {
+            let why = act.and_then(|a| a.start_error.clone()).unwrap_or_default();
+            vec![
+                Event::normal("Created", format!("Container created: {name}")).action("Starting"),
+                failed(format!("Error: {why}")),
+            ]
+        }
+        What::Killing(why) => {
+            let again = |what: &str| match container.restarts_after(137) {
+                true => format!("Container {name} failed {what} probe, will be restarted"),
+                false => format!("Container {name} failed {what} probe"),
+            };
+            let text = match why {
+                Why::Stopping => format!("Stopping container {name}"),
+                Why::Liveness => again("liveness"),
+                Why::Startup => again("startup"),
+                Why::Resize => format!("Container {name} resize requires restart"),
+            };
+            vec![Event::normal("Killing", text).action("Killing")]
+        }
+        What::BackOff => {
+            let text = format!("Back-off restarting failed container {name} in pod {}", pod());
+            vec![Event::warning("BackOff", text).action("Restarting")]
+        }
+        What::Unhealthy(kind) => {
+            let (what, of) = match kind {
+                ProbeKind::Startup => ("Startup", &container.startup),
+                ProbeKind::Readiness => ("Readiness", &container.readiness),
+                ProbeKind::Liveness => ("Liveness", &container.liveness),
+            };
+            let why = of.as_ref().map_or("", |p| p.failed);
+            vec![Event::warning("Unhealthy", format!("{what} probe failed: {why}")).action("Probing")]
+        }
+        What::Deadline => vec![Event::normal("DeadlineExceeded", DEADLINE).action("Killing")],
+    }
+}

@@ -1,0 +1,145 @@
+//! What the nodes' parts share: the fleet, the Behaviors at the moment, and what each machine and pod holds.
+//!
+//! All of it is in memory and can be made anew from the API; pods that were running before are then started anew.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use futures::channel::mpsc;
+use homeostat_model::Timestamp;
+use homeostat_sdk::Key;
+use tokio::sync::Notify;
+
+use crate::behavior::nodes::{NodeState, state};
+use crate::behavior::{Choice, choice::Delays};
+use crate::fleet::{Fleet, Machine};
+use crate::machines::{Amounts, Holding};
+use crate::runtime::Sandbox;
+
+/// A pod on a machine.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) uid: String,
+    pub(crate) machine: Machine,
+    pub(crate) sandbox: Sandbox,
+    /// Whether the address is its own, not the node's.
+    pub(crate) own_address: bool,
+    /// What it was given.
+    pub(crate) requests: Amounts,
+    /// The Behaviors that it was last moved by.
+    pub(crate) generation: u64,
+    /// The machine's reboots when it was started.
+    pub(crate) boots: u64,
+}
+
+/// Pods and what their machines hold.
+#[derive(Debug, Default)]
+pub(crate) struct Inventory {
+    pods: BTreeMap<Key, Placed>,
+    machines: BTreeMap<Machine, Holding>,
+}
+
+impl Inventory {
+    pub(crate) fn pod(&mut self, key: &Key) -> Option<&mut Placed> {
+        self.pods.get_mut(key)
+    }
+
+    pub(crate) fn machine(&mut self, machine: Machine) -> &mut Holding {
+        self.machines.entry(machine).or_default()
+    }
+
+    /// A pod and its machine's holding.
+    pub(crate) fn both(&mut self, key: &Key) -> Option<(&mut Placed, &mut Holding)> {
+        let placed = self.pods.get_mut(key)?;
+        let holding = self.machines.entry(placed.machine).or_default();
+        Some((placed, holding))
+    }
+
+    pub(crate) fn insert(&mut self, key: Key, placed: Placed) {
+        self.machine(placed.machine).give(&placed.requests);
+        self.pods.insert(key, placed);
+    }
+
+    /// The pod is gone, or over: what it held is free.
+    pub(crate) fn remove(&mut self, key: &Key) {
+        let Some(placed) = self.pods.remove(key) else { return };
+        let holding = self.machine(placed.machine);
+        holding.take_back(&placed.requests);
+        if placed.own_address {
+            holding.free_address(placed.sandbox.address);
+        }
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.pods.keys().cloned().collect()
+    }
+}
+
+/// What the nodes' parts share.
+pub(crate) struct World {
+    pub(crate) fleet: Fleet,
+    /// Counts changes, with what holds since the last.
+    choice: RwLock<(u64, Arc<Choice>)>,
+    /// When each machine's Node was made.
+    born: RwLock<BTreeMap<Machine, Timestamp>>,
+    inventory: Mutex<Inventory>,
+    /// Behaviors have changed.
+    pub(crate) changed: Notify,
+    /// Brings pods back to their kubelets.
+    wake: mpsc::UnboundedSender<Key>,
+}
+
+impl World {
+    /// With the other end of what brings pods back.
+    pub(crate) fn new(fleet: Fleet, delays: Delays) -> (Self, mpsc::UnboundedReceiver<Key>) {
+        let (wake, woken) = mpsc::unbounded();
+        let choice = RwLock::new((0, Arc::new(Choice::new(0, delays, []))));
+        let world = Self {
+            fleet,
+            choice,
+            born: RwLock::default(),
+            inventory: Mutex::default(),
+            changed: Notify::new(),
+            wake,
+        };
+        (world, woken)
+    }
+
+    /// The Behaviors that hold, and the number of changes so far.
+    pub(crate) fn choice(&self) -> (u64, Arc<Choice>) {
+        self.choice.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on these hold: every pod and every node hears of it.
+    pub(crate) fn choose(&self, choice: Choice) {
+        {
+            let mut held = self.choice.write().unwrap_or_else(PoisonError::into_inner);
+            *held = (held.0 + 1, Arc::new(choice));
+        }
+        for key in self.inventory().keys() {
+            // At the end nobody listens any more.
+            let _ = self.wake.unbounded_send(key);
+        }
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {
+        self.inventory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The machine's Node was made at `when`.
+    pub(crate) fn born(&self, machine: Machine, when: Timestamp) {
+        self.born.write().unwrap_or_else(PoisonError::into_inner).insert(machine, when);
+    }
+
+    /// What a machine does at `now`.
+    pub(crate) fn state(&self, machine: Machine, now: Timestamp) -> NodeState {
+        let (_, choice) = self.choice();
+        if choice.is_empty() {
+            return NodeState::default();
+        }
+        let born = self.born.read().unwrap_or_else(PoisonError::into_inner).get(&machine).copied();
+        let labels = self.fleet.labels(machine);
+        state(&choice, &machine.name(), &labels, born.unwrap_or(Timestamp::UNIX_EPOCH), now)
+    }
+}
