@@ -136,7 +136,8 @@ async fn exchange(place: &Place, config: &Value, body: Bytes) -> Result<Bytes, F
     let _ = tcp.set_nodelay(true);
     let name = ServerName::try_from(place.name.clone()).map_err(|e| Failed::Transport(e.to_string()))?;
     let tls = TlsConnector::from(Arc::new(client(config))).connect(name, tcp).await.map_err(|e| {
-        let unknown = e.to_string().contains("UnknownIssuer");
+        // An authority of the same name with another key is as unknown as one of another name.
+        let unknown = ["UnknownIssuer", "BadSignature"].iter().any(|why| e.to_string().contains(why));
         let why =
             if unknown { "x509: certificate signed by unknown authority".to_owned() } else { e.to_string() };
         Failed::Transport(format!("tls: failed to verify certificate: {why}"))
@@ -159,7 +160,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let broken = |e: hyper::Error| {
-        Failed::Transport(if e.is_incomplete_message() { "EOF".to_owned() } else { e.to_string() })
+        let cause = std::error::Error::source(&e).and_then(|s| s.downcast_ref::<io::Error>());
+        let ended = cause.is_some_and(|c| c.kind() == io::ErrorKind::UnexpectedEof);
+        Failed::Transport(if e.is_incomplete_message() || ended { "EOF".to_owned() } else { e.to_string() })
     };
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.map_err(broken)?;
     let driver = tokio::spawn(connection);
