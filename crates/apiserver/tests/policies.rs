@@ -100,6 +100,19 @@ async fn expressions_see_the_whole_request() {
 }
 
 #[tokio::test]
+async fn conditions_see_no_namespace_and_annotations_no_authorizer() {
+    let spec = json!({"matchConditions": [{"name": "c", "expression": "namespaceObject == null"}],
+        "variables": [{"name": "space", "expression": "namespaceObject.metadata.name"}],
+        "validations": [{"expression": "variables.space != 'default'", "messageExpression": "'in ' + variables.space"}]});
+    let s = validating(spec, json!({})).await;
+    check(&post(&s, CONFIGMAPS, config("x", json!({}))).await, 422, "denied request: in default");
+    let told = "authorizer.path('/x').check('get').reason()";
+    let spec = json!({"auditAnnotations": [{"key": "k", "valueExpression": told}]});
+    let s = validating(spec, json!({})).await;
+    check(&post(&s, CONFIGMAPS, config("x", json!({}))).await, 422, "no such attribute(s): authorizer");
+}
+
+#[tokio::test]
 async fn deletes_have_only_an_old_object() {
     let spec = json!({"validations": [
         {"expression": "request.operation != 'DELETE' || oldObject.data.keep == 'no'", "message": "kept"}]});

@@ -7,7 +7,6 @@
 mod ast;
 mod authorizer;
 pub mod check;
-mod condition;
 mod convert;
 mod eval;
 mod functions;
@@ -27,7 +26,6 @@ use serde_json::Value;
 use ast::{Expr, Kind};
 
 pub use authorizer::{Answer, Authorizer, Question, RequestResource};
-pub use condition::condition;
 pub use names::is_identifier;
 pub use patches::PatchError;
 pub use program::{Activation, Failure, Input, Inputs, Program, Variables};

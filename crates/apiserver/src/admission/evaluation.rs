@@ -13,7 +13,7 @@ use crate::authority;
 use crate::write::Writing;
 
 /// What the expressions of one policy and binding may cost together, for one parameter.
-pub(super) const BUDGET: u64 = 10_000_000;
+const BUDGET: u64 = 10_000_000;
 /// What its conditions may cost.
 const CONDITIONS: u64 = BUDGET / 4;
 
@@ -89,39 +89,48 @@ impl Authorizer for Asker<'_> {
     }
 }
 
-/// What expressions are evaluated over, with a budget for all of them.
-pub(super) fn activation<'a>(
-    inputs: &'a Inputs<'a>,
-    params: &'a Input<'a>,
-    asker: &'a Asker<'a>,
-    variables: &'a [(String, Result<Program, String>)],
-) -> Activation<'a> {
-    Activation::new(inputs, params, Some(asker), variables, BUDGET)
+/// What the expressions of one policy or webhook are evaluated over.
+pub(super) struct Given<'a> {
+    pub(super) inputs: &'a Inputs<'a>,
+    pub(super) params: &'a Input<'a>,
+    pub(super) asker: &'a Asker<'a>,
+    pub(super) variables: &'a [(String, Result<Program, String>)],
 }
 
-/// Whether all conditions hold. One that doesn't decides, however others fail.
-pub(super) fn hold(
-    conditions: &[Result<Program, String>],
-    activation: &Activation<'_>,
-) -> Result<bool, String> {
-    if conditions.is_empty() {
-        return Ok(true);
+impl<'a> Given<'a> {
+    /// For validations and mutations.
+    pub(super) fn full(&self) -> Activation<'a> {
+        Activation::new(self.inputs, self.params, Some(self.asker), self.variables, BUDGET)
     }
-    activation.refill(CONDITIONS);
-    let mut errors: Vec<String> = Vec::new();
-    for condition in conditions {
-        match activation.holds(condition) {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(spent @ Failure::Budget) => return Err(spent.to_string()),
-            Err(Failure::Error(why)) if !errors.contains(&why) => errors.push(why),
-            Err(Failure::Error(_)) => {}
+
+    /// For what is only said: it has no authorizer, whatever its environment knows.
+    pub(super) fn telling(&self) -> Activation<'a> {
+        Activation::new(self.inputs, self.params, None, self.variables, BUDGET)
+    }
+
+    /// Whether all conditions hold. One that doesn't decides, however others fail. Conditions see no namespace, though
+    /// its name compiles.
+    pub(super) fn hold(&self, conditions: &[Result<Program, String>]) -> Result<bool, String> {
+        if conditions.is_empty() {
+            return Ok(true);
         }
-    }
-    activation.refill(BUDGET);
-    match errors.as_slice() {
-        [] => Ok(true),
-        [one] => Err(one.clone()),
-        several => Err(format!("[{}]", several.join(", "))),
+        let activation =
+            Activation::new(self.inputs, self.params, Some(self.asker), self.variables, CONDITIONS)
+                .without_namespace();
+        let mut errors: Vec<String> = Vec::new();
+        for condition in conditions {
+            match activation.holds(condition) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(spent @ Failure::Budget) => return Err(spent.to_string()),
+                Err(Failure::Error(why)) if !errors.contains(&why) => errors.push(why),
+                Err(Failure::Error(_)) => {}
+            }
+        }
+        match errors.as_slice() {
+            [] => Ok(true),
+            [one] => Err(one.clone()),
+            several => Err(format!("[{}]", several.join(", "))),
+        }
     }
 }

@@ -18,6 +18,7 @@ use homeostat_schema::cel::{Input, Program};
 use homeostat_schema::patch;
 use serde_json::{Value, json};
 
+use super::evaluation::{Asker, Given};
 use super::kept::Kept;
 use super::matching::{Attributes, Criteria, Matched, View, converted, is_exempt};
 use super::policies::Known;
@@ -86,9 +87,9 @@ fn holds(a: &Attributes<'_>, h: &Hook, view: &View<'_>) -> Result<bool> {
         return Ok(true);
     }
     let (inputs, params) = (evaluation::inputs(a, view), Input::json(None));
-    let asker = evaluation::Asker { w: a.w, subject: a.subject };
-    let activation = evaluation::activation(&inputs, &params, &asker, &[]);
-    match evaluation::hold(&h.conditions, &activation) {
+    let asker = Asker { w: a.w, subject: a.subject };
+    let given = Given { inputs: &inputs, params: &params, asker: &asker, variables: &[] };
+    match given.hold(&h.conditions) {
         Ok(holds) => Ok(holds),
         Err(_) if h.ignore => Ok(false),
         Err(why) => Err(Status::forbidden(&a.w.target.resource.id, &a.subject.name, &why)),

@@ -124,6 +124,8 @@ pub struct Activation<'a> {
     inputs: &'a Inputs<'a>,
     params: &'a Input<'a>,
     authorizer: Option<&'a dyn Authorizer>,
+    /// Whether `namespaceObject` is what it is, or null.
+    namespace: bool,
     variables: &'a [(String, Result<Program, String>)],
     /// Values of variables that were asked for; one that is being evaluated has none.
     known: Mutex<BTreeMap<usize, Option<Result<Val, String>>>>,
@@ -145,6 +147,7 @@ impl<'a> Activation<'a> {
             inputs,
             params,
             authorizer,
+            namespace: true,
             variables,
             known: Mutex::default(),
             height: AtomicUsize::new(0),
@@ -152,9 +155,10 @@ impl<'a> Activation<'a> {
         }
     }
 
-    /// Gives expressions a budget anew; what variables have come to stays known.
-    pub fn refill(&self, budget: u64) {
-        *self.budget.lock().unwrap_or_else(PoisonError::into_inner) = budget;
+    /// The same, but for `namespaceObject`, which is null.
+    #[must_use]
+    pub fn without_namespace(self) -> Self {
+        Self { namespace: false, ..self }
     }
 
     /// Whether a condition holds.
@@ -217,6 +221,7 @@ impl<'a> Activation<'a> {
             "object" => Some(self.inputs.object.get()),
             "oldObject" => Some(self.inputs.old_object.get()),
             "request" => Some(self.inputs.request.get()),
+            "namespaceObject" if !self.namespace => Some(&Val::Null),
             "namespaceObject" => Some(self.inputs.namespace.get()),
             "params" => Some(self.params.get()),
             _ => None,

@@ -42,8 +42,8 @@ fn find(value: &Value, ty: Type<'_>, path: &str, out: &mut Vec<String>) {
 mod tests {
     use serde_json::json;
 
-    use super::*;
     use crate::Schema;
+    use crate::typed::atomics;
 
     #[test]
     fn what_is_replaced_whole_is_found() {
@@ -61,7 +61,7 @@ mod tests {
             (json!({"list": ["a"], "whole": {"a": "b"}}), &[".spec.list", ".spec.whole"]),
             (json!({"keyed": [{"name": "a"}, {"name": "b", "tags": []}]}), &[".spec.keyed[1].tags"]),
         ] {
-            assert_eq!(super::super::atomics(&json!({"spec": spec}), &schema), want, "{spec}");
+            assert_eq!(atomics(&json!({"spec": spec}), &schema), want, "{spec}");
         }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::policy::{Binding, Mutation, Policy};
 use super::{bound, round};
-use crate::admission::evaluation::{self, Asker};
+use crate::admission::evaluation::{self, Asker, Given};
 use crate::admission::matching::{Attributes, Matched, View};
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::{Subject, webhooks};
@@ -152,8 +152,9 @@ impl One<'_> {
         let view = View::of(&a, self.matched).await.map_err(Wrong::Request)?;
         let (inputs, param) = (evaluation::inputs(&a, &view), Input::json(Some(self.param)));
         let asker = Asker { w: self.w, subject: self.subject };
-        let activation = evaluation::activation(&inputs, &param, &asker, &self.policy.variables);
-        match evaluation::hold(&self.policy.conditions, &activation) {
+        let variables = &self.policy.variables;
+        let given = Given { inputs: &inputs, params: &param, asker: &asker, variables };
+        match given.hold(&self.policy.conditions) {
             Ok(holds) => Ok(holds),
             Err(_) if !self.policy.fail => Ok(false),
             Err(why) => Err(Wrong::Policy(why)),
@@ -168,7 +169,9 @@ impl One<'_> {
         let new = {
             let (inputs, param) = (evaluation::inputs(&a, &view), Input::json(Some(self.param)));
             let asker = Asker { w: self.w, subject: self.subject };
-            let activation = evaluation::activation(&inputs, &param, &asker, &self.policy.variables);
+            let variables = &self.policy.variables;
+            let given = Given { inputs: &inputs, params: &param, asker: &asker, variables };
+            let activation = given.full();
             match mutation {
                 Mutation::Apply(expression) => {
                     let configuration =

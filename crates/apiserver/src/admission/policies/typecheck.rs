@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use homeostat_access::User;
 use homeostat_model::GroupVersion;
@@ -26,6 +27,8 @@ const GROUP: &str = "admissionregistration.k8s.io";
 const PLURAL: &str = "validatingadmissionpolicies";
 const COLLECTION: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const MANAGER: &str = "validatingadmissionpolicy-status";
+/// Pause after a log that could not be followed.
+const RETRY: Duration = Duration::from_millis(100);
 /// Kinds that one rule is checked against.
 const MOST: usize = 10;
 /// Attempts against others who write the same policy.
@@ -35,7 +38,10 @@ const ATTEMPTS: usize = 16;
 pub(crate) async fn run(server: Weak<Server>, stop: CancellationToken) {
     loop {
         let Some(s) = server.upgrade() else { return };
-        let Ok(mut cursor) = s.config.store.watch(COLLECTION, s.config.store.revision()) else { continue };
+        let Ok(mut cursor) = s.config.store.watch(COLLECTION, s.config.store.revision()) else {
+            tokio::time::sleep(RETRY).await;
+            continue;
+        };
         look(&s).await;
         drop(s);
         loop {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::policy::{Binding, Policy, Validation};
 use super::{bound, round};
-use crate::admission::evaluation::{self, Asker, BUDGET};
+use crate::admission::evaluation::{self, Asker, Given};
 use crate::admission::matching::{Attributes, View};
 
 /// Bytes of a message that an expression gives.
@@ -75,8 +75,9 @@ pub(in crate::admission) async fn validate(a: &Attributes<'_>) -> Result<()> {
             (Ok((inputs, params)), Some(binding)) => {
                 for param in params {
                     let param = Input::json(Some(param));
-                    let activation = evaluation::activation(inputs, &param, &asker, &policy.variables);
-                    verdict.evaluate(policy, binding, &activation);
+                    let variables = &policy.variables;
+                    let given = Given { inputs, params: &param, asker: &asker, variables };
+                    verdict.evaluate(policy, binding, &given);
                 }
             }
             (Err(why), binding) if policy.fail => {
@@ -97,21 +98,21 @@ impl Verdict {
     }
 
     /// Evaluates a policy with one parameter.
-    fn evaluate(&mut self, policy: &Policy, binding: &Binding, activation: &Activation<'_>) {
+    fn evaluate(&mut self, policy: &Policy, binding: &Binding, given: &Given<'_>) {
         let failed = |message: String| Denial { message, reason: "Invalid" };
-        match evaluation::hold(&policy.conditions, activation) {
+        match given.hold(&policy.conditions) {
             Ok(true) => {}
             Ok(false) => return,
             Err(why) if policy.fail => return self.act(policy, binding, 0, failed(why)),
             Err(_) => return,
         }
-        activation.refill(BUDGET);
+        let activation = given.full();
         // If the budget ends, that is all that is said.
         let mut found = Vec::new();
         for (i, validation) in policy.validations.iter().enumerate() {
             match activation.holds(&validation.expression) {
                 Ok(true) => {}
-                Ok(false) => match message(validation, activation) {
+                Ok(false) => match message(validation, given) {
                     Ok(message) => found.push((i, Denial { message, reason: validation.reason })),
                     Err(why) if policy.fail => {
                         found.push((i, failed(format!("failed messageExpression: {why}"))));
@@ -131,8 +132,9 @@ impl Verdict {
         for (i, denial) in found {
             self.act(policy, binding, i, denial);
         }
-        activation.refill(BUDGET);
-        self.annotate(policy, binding, activation);
+        if !policy.annotations.is_empty() {
+            self.annotate(policy, binding, &given.telling());
+        }
     }
 
     /// Does with a failure what the binding says.
@@ -214,9 +216,9 @@ impl Verdict {
 }
 
 /// What a failed validation says.
-fn message(validation: &Validation, activation: &Activation<'_>) -> std::result::Result<String, Failure> {
-    let given = validation.message_expression.as_ref().map(|m| activation.text(m));
-    match given {
+fn message(validation: &Validation, given: &Given<'_>) -> std::result::Result<String, Failure> {
+    let said = validation.message_expression.as_ref().map(|m| given.telling().text(m));
+    match said {
         Some(Err(Failure::Budget)) => return Err(Failure::Budget),
         Some(Ok(Some(text))) => {
             let text = text.trim();
