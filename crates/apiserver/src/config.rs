@@ -7,6 +7,7 @@ use homeostat_model::{Clock, Entropy};
 use homeostat_store::Store;
 
 use crate::audit::Audit;
+use crate::computed::Computed;
 use crate::meta::Meta;
 
 /// Plugins that need a controller to undo what they do.
@@ -36,6 +37,8 @@ pub struct Config {
     pub advertise: String,
     /// What `/version` says.
     pub version: Version,
+    /// Resources that are computed, not stored.
+    pub computed: Vec<Arc<dyn Computed>>,
     /// Is told of requests.
     pub audit: Option<Arc<dyn Audit>>,
     /// Requests that may be under way at a time.
@@ -74,6 +77,7 @@ impl Config {
             enabled_admission_plugins: Vec::new(),
             advertise: "127.0.0.1:6443".to_owned(),
             version: Version::default(),
+            computed: Vec::new(),
             audit: None,
             most: InFlight::default(),
         }

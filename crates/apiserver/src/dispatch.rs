@@ -13,7 +13,7 @@ use crate::negotiate::Accepted;
 use crate::registry::Target;
 use crate::respond::Answer;
 use crate::server::{Call, Server};
-use crate::{reviews, subresources, verbs};
+use crate::{computed, reviews, subresources, verbs};
 
 /// Serves a request on a resource.
 pub(crate) async fn resource(
@@ -55,6 +55,9 @@ pub(crate) async fn resource(
     }
     if built_in && reviews::is_review(&target) {
         return reviews::create(server, &target, call).await;
+    }
+    if let Some(source) = server.computed.of(&target.resource.id) {
+        return computed::serve(server, source, &target, call, accepted?);
     }
     verb(server, &target, call, accepted?).await
 }

@@ -9,6 +9,7 @@ pub mod audit;
 mod authority;
 pub mod body;
 mod bootstrap;
+mod computed;
 pub mod config;
 mod convert;
 mod crds;
@@ -37,6 +38,7 @@ mod write;
 mod yaml;
 
 pub use body::Body;
+pub use computed::Computed;
 pub use config::{Authentication, Config, InFlight, Version};
 pub use meta::Meta;
 pub use serve::{PeerAddress, PeerCertificate};

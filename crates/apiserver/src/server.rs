@@ -26,6 +26,7 @@ use crate::admission::Hooks;
 use crate::audit::Trail;
 use crate::authority::{self, Authority};
 use crate::body::{Body, BoxError, Incoming};
+use crate::computed::Sources;
 use crate::config::{Config, InFlight};
 use crate::negotiate::{self, Accepted, Format};
 use crate::nonresource;
@@ -53,6 +54,7 @@ pub(crate) struct Server {
     pub(crate) authority: Authority,
     pub(crate) services: Allocator,
     pub(crate) hooks: Hooks,
+    pub(crate) computed: Sources,
     impersonation: Impersonation,
     limits: Slots,
 }
@@ -138,6 +140,7 @@ impl ApiServer {
     /// brings custom resources to life. Takes no time to speak of: what a first request can do is left to it.
     pub fn new(config: Config) -> Self {
         let registry = Registry::new(homeostat_resources::builtin::resources());
+        let computed = Sources::new(&config.computed, &registry);
         let authority = Authority::new(&config);
         let server = Arc::new(Server {
             stop: CancellationToken::new(),
@@ -145,6 +148,7 @@ impl ApiServer {
             authority,
             services: Allocator::default(),
             hooks: Hooks::default(),
+            computed,
             impersonation: Impersonation::default(),
             limits: Slots::new(config.most),
             config,
