@@ -8,6 +8,7 @@ pub mod controllers;
 mod endpoint;
 mod inprocess;
 pub mod kubeconfig;
+mod metrics;
 mod options;
 mod pace;
 pub mod pki;
@@ -110,6 +111,10 @@ impl Cluster {
             ..Authentication::default()
         };
         config.audit.clone_from(&options.audit);
+        let usage = homeostat_node::Metrics::default();
+        if options.nodes > 0 {
+            config.computed = metrics::resources(&usage);
+        }
         if let Some(address) = options.advertise {
             config.advertise = address.to_string();
         }
@@ -123,11 +128,11 @@ impl Cluster {
             edges: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
-        cluster.run_parts(&options);
+        cluster.run_parts(&options, &usage);
         Ok(cluster)
     }
 
-    fn run_parts(&self, options: &ClusterOptions) {
+    fn run_parts(&self, options: &ClusterOptions, usage: &homeostat_node::Metrics) {
         let client = self.client_as(SYSTEM, &[MASTERS]);
         let mut manager =
             Manager::new(client).with_clock(self.clock.clone()).with_entropy(self.entropy.clone());
@@ -140,7 +145,8 @@ impl Cluster {
             homeostat_scheduler::add(&mut manager);
         }
         if options.nodes > 0 {
-            homeostat_node::add(&mut manager, options.nodes);
+            let nodes = homeostat_node::NodeOptions { count: options.nodes, ..options.node.clone() };
+            homeostat_node::add_with(&mut manager, nodes, usage);
         }
         let stop = self.parts.clone();
         self.tasks.spawn(async move {

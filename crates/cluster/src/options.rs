@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use homeostat_apiserver::audit::Audit;
 use homeostat_model::{Clock, Entropy};
+use homeostat_node::{NodeOptionError, NodeOptions};
 use ipnet::IpNet;
 
 use crate::controllers::{self, UnknownController};
@@ -70,6 +71,9 @@ pub enum OptionError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// Nodes that there can't be.
+    #[error(transparent)]
+    Nodes(#[from] NodeOptionError),
     /// A token file that isn't one.
     #[error("--token-auth-file: {0}")]
     Tokens(String),
@@ -80,6 +84,8 @@ pub enum OptionError {
 pub struct ClusterOptions {
     /// Simulated nodes.
     pub nodes: usize,
+    /// What each of them has; how many there are `nodes` says.
+    pub node: NodeOptions,
     /// Controllers that run, by name.
     pub controllers: BTreeSet<&'static str>,
     /// Admission plugins that are left out.
@@ -105,6 +111,7 @@ impl Default for ClusterOptions {
     fn default() -> Self {
         Self {
             nodes: 1,
+            node: NodeOptions::default(),
             controllers: crate::known_controllers().iter().map(|k| k.name).collect(),
             disabled_admission: Vec::new(),
             service_range: IpNet::V4(ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16)),
@@ -122,6 +129,14 @@ impl ClusterOptions {
     /// Takes the reference's `--controllers` list.
     pub fn controllers(&mut self, list: &str) -> Result<(), OptionError> {
         self.controllers = controllers::parse(list, &crate::known_controllers())?;
+        Ok(())
+    }
+
+    /// Takes a number of nodes, what each has, such as `cpu=32,memory=128Gi,nvidia.com/gpu=8`, and labels, such as
+    /// `zone=a|b|c`; the lists may be empty.
+    pub fn nodes(&mut self, count: usize, capacity: &str, labels: &str) -> Result<(), OptionError> {
+        self.node = NodeOptions::parse(count, capacity, labels)?;
+        self.nodes = count;
         Ok(())
     }
 

@@ -192,6 +192,7 @@ impl Operator for Kubelets {
         let now = cx.clock().now();
         let state = self.world.state(machine, now);
         if state.lost {
+            self.world.inventory().wait(cx.key());
             return Ok(state.until.map_or(Next::done(), |until| Next::after(since(until, now))));
         }
         let over =
