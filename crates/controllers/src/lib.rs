@@ -24,6 +24,7 @@ mod replicaset;
 mod root_ca;
 mod statefulset;
 mod storage_protection;
+mod tokens;
 mod ttl;
 mod volume;
 
@@ -62,6 +63,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("resourcequota-controller", "resourcequota"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     ("serviceaccount-controller", "serviceaccount"),
+    ("serviceaccount-token-controller", "serviceaccount-token"),
     ("statefulset-controller", "statefulset"),
     ("taint-eviction-controller", "taint-eviction"),
     ("ttl-after-finished-controller", "ttl-after-finished"),
@@ -128,6 +130,7 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
             manager.add(root_ca::RootCa { pem: config.root_ca.clone() })
         }
         "serviceaccount-controller" => manager.add(accounts::ServiceAccounts),
+        "serviceaccount-token-controller" => manager.add(tokens::Tokens { root_ca: config.root_ca.clone() }),
         "statefulset-controller" => manager.add(statefulset::StatefulSets::default()),
         "taint-eviction-controller" => manager.add(node::eviction::TaintEviction::default()),
         "ttl-after-finished-controller" => manager.add(ttl::TtlAfterFinished),
