@@ -10,9 +10,11 @@ use super::*;
 use crate::config::Configuration;
 use crate::framework::Code;
 
+type Answer = Box<dyn Fn(&str, &Value) -> Result<(u16, Value), String> + Send + Sync>;
+
 /// Answers each verb with a function of what it was asked, and remembers that.
 struct Answers {
-    answer: Box<dyn Fn(&str, &Value) -> Result<(u16, Value), String> + Send + Sync>,
+    answer: Answer,
     asked: Mutex<Vec<(String, Value)>>,
 }
 

@@ -129,7 +129,10 @@ impl Scheduler {
                 self.held.insert(pod.uid.clone(), Held { placement, until: now + time });
                 self.world.waits(pod, now);
             }
-            Permission::Reject(status) => self.undo(&placement, &status, now).await,
+            Permission::Reject(status) => {
+                let current = self.current(&placement.pod.key);
+                self.undo(&placement, current.as_ref(), &status, now).await;
+            }
         }
     }
 
@@ -251,7 +254,16 @@ impl Scheduler {
                     }
                 };
                 let why = Status { reasons: vec![text.into()], ..status };
-                self.undo(&placement, &why, now).await;
+                // Bound or deleted by somebody else meanwhile: then there is nothing to say.
+                let current = match self.voice(&placement.framework) {
+                    Some(voice) => voice.io.writer.get::<Pod>(&placement.pod.key).await,
+                    None => Ok(None),
+                };
+                let current = match current {
+                    Ok(pod) => pod.map(Arc::new),
+                    Err(_) => self.current(&placement.pod.key),
+                };
+                self.undo(&placement, current.as_ref(), &why, now).await;
             }
         }
     }
@@ -262,10 +274,9 @@ impl Scheduler {
     }
 
     /// Takes a place back, and tells the pod why.
-    async fn undo(&mut self, placement: &Placement, why: &Status, now: Instant) {
+    async fn undo(&mut self, placement: &Placement, current: Option<&Arc<Pod>>, why: &Status, now: Instant) {
         let reject = self.release(placement);
-        let current = self.current(&placement.pod.key);
-        if let Some(pod) = self.world.give_back(&placement.pod.uid, current.as_ref(), now) {
+        if let Some(pod) = self.world.give_back(&placement.pod.uid, current, now) {
             self.fail(&pod, &placement.framework, why, &Nomination::Keep, now).await;
         }
         self.reject_all(reject, now).await;

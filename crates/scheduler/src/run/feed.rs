@@ -74,6 +74,7 @@ impl Feed {
 
     /// Follows everything that scheduling looks at. Returns when all of it is known.
     pub(super) async fn start(&self, cx: &TaskContext) {
+        open(cx);
         // What pods are judged by, before the pods.
         self.follow(cx, Note::Namespace).await;
         self.follow(cx, Note::Class).await;
@@ -120,4 +121,12 @@ pub(super) fn everything(cx: &TaskContext) -> Vec<Note> {
         .chain(all(cx, Note::Node))
         .chain(all(cx, Note::Pod))
         .collect()
+}
+
+/// Asks for all caches, so that they are filled side by side.
+fn open(cx: &TaskContext) {
+    drop((cx.cache::<Namespace>(), cx.cache::<StorageClass>(), cx.cache::<PersistentVolume>()));
+    drop((cx.cache::<PersistentVolumeClaim>(), cx.cache::<CSINode>(), cx.cache::<Service>()));
+    drop((cx.cache::<ReplicaSet>(), cx.cache::<StatefulSet>(), cx.cache::<ReplicationController>()));
+    drop((cx.cache::<PodDisruptionBudget>(), cx.cache::<Node>(), cx.cache::<Pod>()));
 }

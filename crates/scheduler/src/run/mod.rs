@@ -12,6 +12,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use homeostat_model::Entropy;
 use homeostat_sdk::{Cache, Error, Recorder, Result, TaskContext, Writer};
@@ -27,6 +28,8 @@ use bind::{Placement, Voice, bind};
 use feed::Feed;
 use world::World;
 
+/// How long bindings may take to end after a stop.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Bindings and evictions under way at most.
 const MOST_BESIDE: usize = 512;
 
@@ -185,10 +188,13 @@ impl Scheduler {
         }
     }
 
-    /// Lets what is under way end.
+    /// Lets what is under way end, but not wait for others: a binding that waits for volumes is given up.
     async fn finish(mut self) {
-        while self.binding.join_next().await.is_some() {}
-        while self.beside.join_next().await.is_some() {}
+        let end = async {
+            while self.binding.join_next().await.is_some() {}
+            while self.beside.join_next().await.is_some() {}
+        };
+        let _ = tokio::time::timeout(PATIENCE, end).await;
     }
 
     fn voice(&self, framework: &Framework) -> Option<Voice> {

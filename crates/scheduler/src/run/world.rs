@@ -99,7 +99,7 @@ impl World {
             Note::Node(change) => self.node(&change),
             Note::Pod(change) => self.pod(&change, now),
             Note::Claim(change) => {
-                keep(&mut objects.claims, &change, |c| Key::of(c), Arc::clone);
+                keep(&mut objects.claims, &change, Key::of, Arc::clone);
                 self.events.extend(change.new.map(Event::Claim));
             }
             Note::Volume(change) => {
@@ -124,12 +124,9 @@ impl World {
                 }
                 keep(&mut objects.namespaces, &change, name, labels);
             }
-            Note::Service(change) => keep(
-                &mut objects.services,
-                &change,
-                |s| Key::of(s),
-                |s| s.spec.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default(),
-            ),
+            Note::Service(change) => keep(&mut objects.services, &change, Key::of, |s| {
+                s.spec.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default()
+            }),
             Note::ReplicaSet(change) => keep(&mut objects.workloads, &change, uid, |r| {
                 labels_of(r.spec.as_ref().map(|s| &s.selector))
             }),
@@ -143,7 +140,7 @@ impl World {
                 )
             }),
             Note::Budget(change) => {
-                keep(&mut objects.budgets, &change, |b| Key::of(b), |b| Budget::of(b));
+                keep(&mut objects.budgets, &change, Key::of, |b| Budget::of(b));
             }
         }
     }

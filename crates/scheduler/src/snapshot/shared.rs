@@ -97,7 +97,7 @@ impl<K: Ord + Clone, T> Index<K, T> {
 
     /// How many parts there are.
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.ids.len()
     }
 }

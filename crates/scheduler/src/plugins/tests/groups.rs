@@ -88,7 +88,7 @@ fn devices_nobody_knows_are_not_given_away() {
     let why = Err("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
     check(&one, &silent, wants(2), why);
     let plain = node("p", json!({"status": {"allocatable": {GPU: "8"}}}));
-    check(&[plain.clone()], &[], wants(2), Ok(("p", "")));
+    check(std::slice::from_ref(&plain), &[], wants(2), Ok(("p", "")));
     let tight = both(wants(2), json!({"metadata": {"annotations": {TOGETHER: "link"}}}));
     let why = "0/1 nodes are available: 1 node(s) didn't publish how their nvidia.com/gpu devices lie.";
     check(&[plain], &[], tight, Err(why));
