@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, PostParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
@@ -31,7 +32,7 @@ async fn session(folder: &Path, args: &[&str]) -> (Output, Vec<Value>) {
     let config =
         Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.expect("a config");
     let client = kube::Client::try_from(config).expect("a client");
-    let named = |name: &str| kube::core::ObjectMeta { name: Some(name.to_owned()), ..Default::default() };
+    let named = |name: &str| ObjectMeta { name: Some(name.to_owned()), ..Default::default() };
     let map = ConfigMap { metadata: named("seen"), ..ConfigMap::default() };
     Api::namespaced(client.clone(), "default").create(&PostParams::default(), &map).await.expect("created");
     let secret = Secret { metadata: named("hidden"), ..Secret::default() };
