@@ -20,5 +20,7 @@ async fn it_becomes_ready() {
     world.create(&object).await;
     // Panics where the operator goes on writing for ever.
     world.settle().await;
-    world.condition::<RedisCluster>("sample", "Ready", true).await;
+    world
+        .condition::<RedisCluster>("sample", "Ready", true)
+        .await;
 }
