@@ -8,6 +8,7 @@ mod admission;
 mod cost;
 mod decl;
 mod infer;
+mod loops;
 mod signatures;
 mod types;
 
