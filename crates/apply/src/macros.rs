@@ -85,6 +85,7 @@ macro_rules! types {
             #[derive(Clone, Debug, Default, PartialEq)]
             pub struct $type(pub(crate) crate::fields::Fields);
 
+            #[allow(clippy::should_implement_trait, reason = "a setter is named as its field is, such as `add`")]
             impl $type {
                 $(setter!($name $key $how $($of)?);)*
             }

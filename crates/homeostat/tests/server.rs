@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use homeostat::{
-    CancellationToken, Context, Error, Event, Manager, Next, NoStatusSubresource, Operator, Result,
+    Caches, CancellationToken, Context, Entropy, Error, Event, Manager, Next, NoStatusSubresource, Operator,
+    Result, Selection,
 };
 use homeostat_cluster::{Cluster, ClusterOptions};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServicePort, ServiceSpec};
@@ -250,4 +251,35 @@ async fn an_event_that_repeats_is_one_object() {
     assert_eq!(copied.len(), 1);
     assert!(copied[0].series.as_ref().unwrap().count >= 9, "{:?}", copied[0].series);
     assert_eq!(copied[0].regarding.as_ref().unwrap().name.as_deref(), Some("w"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_hold_what_the_server_selects_and_no_more_than_metadata_where_that_is_enough() {
+    let world = World::start(Serves).await;
+    world.widget("a", json!({"color": "blue", "size": 1})).await;
+    world.widget("b", json!({"color": "red", "size": 2})).await;
+    world.settle().await;
+    let caches = Caches::new(world.client.clone(), Entropy::seeded(3));
+    let metadata = caches.metadata::<Widget>((), &Selection::all());
+    let whole = caches.get::<Widget>(&Selection::all());
+    let blue = caches.get::<Service>(&Selection::labels("color=blue").in_namespace("default"));
+    let named = caches.get::<Service>(&Selection::fields("metadata.name=b"));
+    for synced in [metadata.is_synced(), whole.is_synced(), blue.is_synced(), named.is_synced()] {
+        assert!(!synced);
+    }
+    world.settle().await;
+    let names = |keys: Vec<homeostat::Key>| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(metadata.keys()), ["default/a", "default/b"]);
+    assert_eq!(names(blue.keys()), ["default/a"]);
+    assert_eq!(names(named.keys()), ["default/b"]);
+    // By watch, too: one more, one less, and one that leaves the selection.
+    world.widget("c", json!({"color": "blue", "size": 3})).await;
+    world.widget("a", json!({"color": "red", "size": 1})).await;
+    world.widgets().delete("b", &DeleteParams::default()).await.unwrap();
+    world.settle().await;
+    assert_eq!(names(metadata.keys()), ["default/a", "default/c"]);
+    assert_eq!(names(blue.keys()), ["default/c"]);
+    let sizes = caches.sizes();
+    assert!(sizes[0].metadata && sizes[0].json_bytes < sizes[1].json_bytes, "{sizes:?}");
+    caches.stop().await;
 }

@@ -89,7 +89,7 @@ async fn a_world_settles_and_reads_well() {
         "Service/kubernetes",
         "Shop.example.com/corner  Ready",
         "├── ConfigMap/corner  data: replicas",
-        "└── Deployment.apps/corner  ready 2/2, Available, Progressing",
+        "└── Deployment.apps/corner  ready 2/2, Progressing, Available",
         "    └── ReplicaSet.apps/corner-",
         "        ├── Pod/corner-",
         "        └── Pod/corner-",

@@ -32,6 +32,8 @@ const BURST: f64 = 25.0;
 const REFILL: Duration = Duration::from_secs(300);
 /// Series and objects remembered at a time.
 const REMEMBERED: usize = 4096;
+/// Events about one name at one moment.
+const SAME_MOMENT: i128 = 32;
 /// The API's limit of a note.
 const NOTE_LIMIT: usize = 1024;
 
@@ -167,11 +169,9 @@ impl Recorder {
     async fn create(&self, same: Same, regarding: ObjectReference, event: Event) -> Result<()> {
         let now = self.clock.now();
         let namespace = regarding.namespace.clone().unwrap_or_else(|| "default".into());
-        // client-go's form: the object's name and the time in hexadecimal nanoseconds.
-        let name = format!("{}.{:x}", regarding.name.as_deref().unwrap_or_default(), now.as_nanosecond());
-        let object = api::Event {
+        let about = regarding.name.clone().unwrap_or_default();
+        let mut object = api::Event {
             metadata: kube::core::ObjectMeta {
-                name: Some(name.clone()),
                 namespace: Some(namespace.clone()),
                 ..Default::default()
             },
@@ -186,7 +186,18 @@ impl Recorder {
             type_: Some(if event.warning { "Warning" } else { "Normal" }.into()),
             ..Default::default()
         };
-        self.writer.create(&object).await?;
+        let mut later = 0;
+        let name = loop {
+            // client-go's form: the object's name and the time in hexadecimal nanoseconds.
+            let name = format!("{about}.{:x}", now.as_nanosecond() + later);
+            object.metadata.name = Some(name.clone());
+            match self.writer.create(&object).await {
+                Ok(_) => break name,
+                // Somebody told something at the same moment; in virtual time many do.
+                Err(e) if e.is_already_exists() && later < SAME_MOMENT => later += 1,
+                Err(e) => return Err(e),
+            }
+        };
         let at = Instant::now();
         let series = Series { key: Key::namespaced(namespace, name), count: 1, last: at, written: at };
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).begin(same, series);

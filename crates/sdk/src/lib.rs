@@ -78,7 +78,10 @@
 //! }
 //! ```
 //!
-//! kube-rs gives the client, the types, and the watcher; the cache, the queue and the runner are here. Nothing here
+//! Around operators there is the [`Manager`]: it shares caches, elects a leader ([`LeaderElection`]) or shares the keys
+//! among replicas ([`Sharding`]), serves [webhooks](webhook), probes and metrics, and ends in order.
+//!
+//! kube-rs gives the client and the types; lists and watches, the cache, the queue and the runner are here. Nothing here
 //! reads the system's clock or a random source: the same seed gives the same run.
 
 mod apply;
@@ -91,6 +94,7 @@ mod election;
 mod error;
 mod event;
 mod guard;
+mod health;
 mod key;
 mod kinds;
 mod manager;
@@ -105,6 +109,7 @@ pub mod queue;
 mod rbac;
 mod runner;
 mod serve;
+mod task;
 mod watches;
 pub mod webhook;
 mod write;
@@ -115,13 +120,15 @@ pub use context::Context;
 pub use election::{LeaderElection, Sharding};
 pub use error::{Error, Result};
 pub use event::{Event, Recorder};
+pub use health::Health;
 pub use key::Key;
 pub use kinds::{Edits, Has, InOwns, Kinds, Sees, Visitor, Writes};
-pub use manager::{Health, Manager, RunError, TaskContext};
+pub use manager::{Manager, RunError};
 pub use metrics::Snapshot;
 pub use object::{Object, Watched, display_kind};
 pub use operator::{Next, Operator, Settings};
 pub use rbac::rules;
+pub use task::TaskContext;
 pub use tokio_util::sync::CancellationToken;
 pub use watches::{View, Watches};
 pub use write::{NoStatusSubresource, Writer};

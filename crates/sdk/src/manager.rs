@@ -4,10 +4,8 @@
 //! operators first, with time to finish what they do, then leases and webhooks, then the watches.
 
 use std::net::SocketAddr;
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -17,18 +15,18 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
 
-use crate::cache::{Cache, Caches, Selection};
+use crate::cache::Caches;
 use crate::election::{Candidate, Fence, Gate, Keeper, LeaderElection, Member, Sharding};
 use crate::error::{Error, Result};
 use crate::event::Recorder;
 use crate::guard::guarded;
-use crate::key::Key;
-use crate::metrics::{Common, Exposed, Snapshot};
+use crate::health::Health;
+use crate::metrics::{Common, Exposed};
 use crate::object::Watched;
 use crate::operator::Operator;
-use crate::runner::{Runner, Status};
+use crate::runner::Runner;
+use crate::task::{Task, TaskContext, run_task};
 use crate::webhook::{self, Webhook, WebhookOptions, Webhooks};
 use crate::write::Writer;
 use crate::{probes, process};
@@ -37,12 +35,6 @@ use crate::{probes, process};
 const GRACE: Duration = Duration::from_secs(30);
 /// How long leases and webhooks may take to be given up after that.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Delays of a task that failed.
-const TASK_BACKOFF: crate::queue::Backoff = crate::queue::Backoff {
-    base: Duration::from_millis(100),
-    max: Duration::from_secs(30),
-    changed: Duration::from_secs(30),
-};
 
 /// What everything in a manager shares.
 #[derive(Clone)]
@@ -62,66 +54,6 @@ impl Env {
     /// Who reports, for events: this process where it has a name, else the operator.
     pub(crate) fn instance_of(&self, operator: &str) -> Arc<str> {
         self.instance.clone().unwrap_or_else(|| operator.into())
-    }
-}
-
-/// What a task works with.
-#[derive(Clone)]
-pub struct TaskContext {
-    env: Env,
-    writer: Writer,
-    shutdown: CancellationToken,
-}
-
-impl std::fmt::Debug for TaskContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TaskContext").field("writer", &self.writer).finish_non_exhaustive()
-    }
-}
-
-impl TaskContext {
-    /// The client.
-    pub fn client(&self) -> &Client {
-        &self.env.client
-    }
-
-    /// All caches of the manager.
-    pub fn caches(&self) -> &Caches {
-        &self.env.caches
-    }
-
-    /// The cache of a kind, shared with every operator and task that needs it.
-    pub fn cache<K: Watched>(&self) -> Cache<K>
-    where
-        K::DynamicType: Default,
-    {
-        self.env.caches.get(&Selection::all())
-    }
-
-    /// Writes, under the task's name.
-    pub fn writer(&self) -> &Writer {
-        &self.writer
-    }
-
-    /// Records events, under the task's name.
-    pub fn recorder(&self) -> Recorder {
-        let name = self.writer.manager();
-        Recorder::new(self.writer.clone(), self.env.clock.clone(), self.env.instance_of(name))
-    }
-
-    /// The clock.
-    pub fn clock(&self) -> &Clock {
-        &self.env.clock
-    }
-
-    /// The source of chance.
-    pub fn entropy(&self) -> &Entropy {
-        &self.env.entropy
-    }
-
-    /// Cancelled when the manager stops. A task that ends on it has time to finish what it does.
-    pub fn shutdown(&self) -> &CancellationToken {
-        &self.shutdown
     }
 }
 
@@ -450,9 +382,9 @@ impl Manager {
                 name
             });
         }
-        health.0.started.store(true, Ordering::Release);
+        health.runs(true);
         shutdown.cancelled().await;
-        health.0.started.store(false, Ordering::Release);
+        health.runs(false);
         let finish = async { while running.join_next().await.is_some() {} };
         let finished = tokio::time::timeout(GRACE, finish).await.is_ok();
         running.shutdown().await;
@@ -562,126 +494,4 @@ fn dns_name(text: &str) -> String {
     }
     let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     if name.is_empty() { "homeostat".to_owned() } else { name.to_owned() }
-}
-
-type Task = Box<dyn Fn(TaskContext) -> BoxFuture<'static, Result<()>> + Send + Sync>;
-
-async fn run_task(name: String, task: Task, env: Env, stop: CancellationToken) {
-    let writer = Writer::new(env.client.clone(), env.caches.clone(), name.as_str());
-    let (key, mut gate) = (Key::cluster(name.as_str()), env.gate.clone());
-    let cx = TaskContext { env, writer, shutdown: stop.clone() };
-    let mut failures = 0;
-    loop {
-        tokio::select! { biased;
-            () = stop.cancelled() => return,
-            () = gate.gained(&key) => {}
-        }
-        let result = tokio::select! { biased;
-            () = gate.clone().lost(&key) => {
-                info!(task = name, "another process runs it from now on");
-                continue;
-            }
-            result = AssertUnwindSafe(task(cx.clone())).catch_unwind() => result,
-        };
-        let why = match result {
-            Ok(Ok(())) => {
-                info!(task = name, "ended");
-                return;
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it panicked".into(),
-        };
-        if stop.is_cancelled() {
-            return;
-        }
-        failures += 1;
-        let delay = TASK_BACKOFF.delay(failures);
-        warn!(task = name, ?delay, "task failed: {why}");
-        tokio::select! { biased;
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(delay) => {}
-        }
-    }
-}
-
-#[derive(Default)]
-struct HealthInner {
-    started: AtomicBool,
-    list: Mutex<HealthList>,
-}
-
-#[derive(Default)]
-struct HealthList {
-    operators: Vec<Arc<Status>>,
-    webhooks: Option<CancellationToken>,
-    metrics: Option<SocketAddr>,
-    probes: Option<SocketAddr>,
-}
-
-/// Readiness and metrics of a manager. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Health(Arc<HealthInner>);
-
-impl std::fmt::Debug for Health {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Health").field("ready", &self.ready()).finish()
-    }
-}
-
-impl Health {
-    fn inner(&self) -> std::sync::MutexGuard<'_, HealthList> {
-        self.0.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn listens(&self, metrics: bool, address: SocketAddr) {
-        let mut list = self.inner();
-        *(if metrics { &mut list.metrics } else { &mut list.probes }) = Some(address);
-    }
-
-    fn waits_for_webhooks(&self, ready: CancellationToken) {
-        self.inner().webhooks = Some(ready);
-    }
-
-    /// Where `/metrics` is served, once it is: with port 0 the system chose one.
-    pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.inner().metrics
-    }
-
-    /// Where `/healthz` and `/readyz` are served, once they are.
-    pub fn probes_address(&self) -> Option<SocketAddr> {
-        self.inner().probes
-    }
-
-    /// Whether the manager runs, every operator has its caches, and webhooks are served and registered.
-    pub fn ready(&self) -> bool {
-        self.0.started.load(Ordering::Acquire) && self.waiting().is_empty()
-    }
-
-    /// The operators that still wait for their caches, and `webhooks` where these aren't registered yet.
-    pub fn waiting(&self) -> Vec<String> {
-        let list = self.inner();
-        let waiting = list.operators.iter().filter(|o| !o.ready.load(Ordering::Acquire));
-        let webhooks = list.webhooks.as_ref().filter(|ready| !ready.is_cancelled());
-        waiting.map(|o| o.name.to_owned()).chain(webhooks.map(|_| "webhooks".to_owned())).collect()
-    }
-
-    /// Everything that readiness waits for.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let list = self.inner();
-        let operators = list.operators.iter().map(|o| o.name.to_owned());
-        operators.chain(list.webhooks.as_ref().map(|_| "webhooks".to_owned())).collect()
-    }
-
-    /// Whether no key of any operator is due or being reconciled. Delayed keys don't count.
-    pub fn idle(&self) -> bool {
-        self.inner().operators.iter().all(|o| {
-            let depth = o.queue.depth();
-            depth.ready == 0 && depth.running == 0
-        })
-    }
-
-    /// The numbers of each operator, in the order in which they were added.
-    pub fn metrics(&self) -> Vec<Snapshot> {
-        self.inner().operators.iter().map(|o| o.counters.snapshot(o.name, o.queue.depth())).collect()
-    }
 }

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::Health;
+use crate::health::Health;
 use crate::metrics::{CONTENT_TYPE, Exposed};
 use crate::serve::{self, Answer, text};
 

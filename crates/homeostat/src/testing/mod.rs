@@ -44,6 +44,7 @@
 
 mod settle;
 mod snapshot;
+mod ticker;
 mod tree;
 mod world;
 

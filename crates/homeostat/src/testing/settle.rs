@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::snapshot::{Objects, look};
+use super::ticker::Ticker;
 
 /// How long nothing must happen, and how much may happen before.
 ///
@@ -88,21 +89,31 @@ impl Settle {
     /// # Errors
     /// [`Unsettled`] where it isn't within the limits. Errors of the API server count as not quiet.
     pub async fn wait(&self, client: &Client, healths: &[Health]) -> Result<Settled, Unsettled> {
-        let began = Instant::now();
+        let (began, ticker) = (Instant::now(), Ticker::start());
         let mut writes = 0;
         loop {
             let before = revision(client).await.ok();
-            tokio::time::sleep(self.quiet).await;
-            let happened = match before {
-                Some(before) => commits_since(client, before).await.ok(),
-                None => None,
+            let end = Instant::now() + self.quiet;
+            // A flood of writes may let paused time stand still; the ticker notices.
+            let happened = loop {
+                let is_over = tokio::select! { biased;
+                    () = ticker.tick() => false,
+                    () = tokio::time::sleep_until(end) => true,
+                };
+                let happened = match before {
+                    Some(before) => commits_since(client, before).await.ok(),
+                    None => None,
+                };
+                if is_over || happened.is_none_or(|h| writes + h > self.writes) || ticker.is_exhausted() {
+                    break happened;
+                }
             };
             writes += happened.unwrap_or(0);
             if happened == Some(0) && healths.iter().all(Health::idle) {
                 return Ok(Settled { writes });
             }
-            if writes > self.writes || began.elapsed() > self.patience {
-                let changes = self.accuse(client).await.unwrap_or_default();
+            if writes > self.writes || began.elapsed() > self.patience || ticker.is_exhausted() {
+                let changes = self.accuse(client, &ticker).await.unwrap_or_default();
                 let busy = healths.iter().flat_map(Health::metrics);
                 let busy = busy.filter(|m| m.ready + m.active > 0).map(|m| m.operator).collect();
                 return Err(Unsettled { writes, waited: began.elapsed(), changes, busy });
@@ -111,9 +122,9 @@ impl Settle {
     }
 
     /// Looks at what changes, and who changes it.
-    async fn accuse(&self, client: &Client) -> kube::Result<Vec<String>> {
+    async fn accuse(&self, client: &Client, ticker: &Ticker) -> kube::Result<Vec<String>> {
         let before = look(client, None).await?;
-        tokio::time::sleep(self.quiet).await;
+        ticker.nap(self.quiet).await;
         let after = look(client, None).await?;
         Ok(differences(&before, &after))
     }

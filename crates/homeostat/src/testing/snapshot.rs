@@ -19,7 +19,8 @@ pub(super) type Objects = BTreeMap<Place, Value>;
 pub(super) async fn look(client: &Client, namespace: Option<&str>) -> kube::Result<Objects> {
     let discovery = Discovery::new(client.clone()).run().await?;
     let mut objects = Objects::new();
-    for group in discovery.groups() {
+    // What is measured differs each time, and nobody stores it.
+    for group in discovery.groups().filter(|g| g.name() != "metrics.k8s.io") {
         for (resource, capabilities) in group.recommended_resources() {
             let is_elsewhere = namespace.is_some() && capabilities.scope == Scope::Cluster;
             if is_elsewhere || !capabilities.supports_operation(verbs::LIST) {

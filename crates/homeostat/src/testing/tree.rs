@@ -79,9 +79,11 @@ fn facts(object: &Value) -> Vec<String> {
     let mut facts = Vec::new();
     let status = &object["status"];
     let number = |value: &Value| value.as_i64();
-    if let Some(wanted) = number(&object["spec"]["replicas"]).or_else(|| number(&status["replicas"])) {
-        let ready = number(&status["readyReplicas"]).unwrap_or(0);
-        facts.push(format!("ready {ready}/{wanted}"));
+    let (has, ready) = (number(&status["replicas"]), number(&status["readyReplicas"]));
+    if has.or(ready).is_some()
+        && let Some(wanted) = number(&object["spec"]["replicas"]).or(has)
+    {
+        facts.push(format!("ready {}/{wanted}", ready.unwrap_or(0)));
     }
     if let Some(phase) = status["phase"].as_str() {
         facts.push(phase.to_owned());
@@ -128,7 +130,12 @@ mod tests {
         };
         put("ServiceAccount", "default", "", json!({}));
         put("Redis.example.com", "a", "", json!({"spec": {"replicas": 2}, "status": {"readyReplicas": 1}}));
-        put("StatefulSet.apps", "a", "Redis.example.com/a", json!({"spec": {"replicas": 2}}));
+        put(
+            "StatefulSet.apps",
+            "a",
+            "Redis.example.com/a",
+            json!({"spec": {"replicas": 2}, "status": {"replicas": 2}}),
+        );
         put("Service", "a", "Redis.example.com/a", json!({}));
         put("ConfigMap", "a", "gone", json!({"data": {"x": "1", "y": "2"}}));
         let conditions = json!([{"type": "Ready", "status": "False", "reason": "Starting"}, {"type": "Bound", "status": "True"}]);

@@ -17,6 +17,7 @@ use kube::{Api, Client, CustomResourceExt};
 use serde_json::Value;
 
 use super::settle::{Settle, Settled};
+use super::ticker::Ticker;
 use super::{snapshot, tree};
 
 /// How long anything may take: ten minutes, which pass in no time where time is paused.
@@ -26,10 +27,10 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until `holds`; panics with `what` where it doesn't within ten minutes.
 pub async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    let began = tokio::time::Instant::now();
+    let (began, ticker) = (tokio::time::Instant::now(), Ticker::start());
     while !holds().await {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
-        tokio::time::sleep(LOOK).await;
+        assert!(began.elapsed() < PATIENCE && !ticker.is_exhausted(), "never: {what}");
+        ticker.nap(LOOK).await;
     }
 }
 
@@ -120,12 +121,18 @@ impl World {
         }
     }
 
-    /// Runs an operator with exactly the rights that follow from its types, and waits until it works.
+    /// Runs an operator with exactly the rights that follow from its types, and waits until it works. Its webhooks are
+    /// served, too; they are asked over sockets, whose time can't be paused, so a test of them runs in real time.
     pub async fn run<O: Operator>(&self, operator: O) {
         self.grant::<O>().await;
         let client = self.cluster.client_as(O::name(), &[]);
         let manager = Manager::new(client).with_clock(self.clock.clone()).with_entropy(self.entropy.clone());
-        self.manage(manager.with(operator)).await;
+        self.manage(manager.with_name(Self::name_of::<O>()).with(operator)).await;
+    }
+
+    /// The operator's name as a DNS name.
+    fn name_of<O: Operator>() -> String {
+        O::name().to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
     }
 
     /// Runs a manager of one's own making, and waits until it is ready.
@@ -139,10 +146,10 @@ impl World {
             }
         });
         let waiting = || format!("a manager is ready; {:?} wait", health.waiting());
-        let began = tokio::time::Instant::now();
+        let (began, ticker) = (tokio::time::Instant::now(), Ticker::start());
         while !health.ready() {
-            assert!(began.elapsed() < PATIENCE, "never: {}", waiting());
-            tokio::time::sleep(LOOK).await;
+            assert!(began.elapsed() < PATIENCE && !ticker.is_exhausted(), "never: {}", waiting());
+            ticker.nap(LOOK).await;
         }
     }
 
@@ -153,11 +160,9 @@ impl World {
     async fn grant<O: Operator>(&self) {
         let metadata = ObjectMeta { name: Some(O::name().to_owned()), ..ObjectMeta::default() };
         let group = "rbac.authorization.k8s.io".to_owned();
-        let role = ClusterRole {
-            metadata: metadata.clone(),
-            rules: Some(homeostat_sdk::rules::<O>()),
-            ..ClusterRole::default()
-        };
+        let mut rules = homeostat_sdk::rules::<O>();
+        rules.extend(homeostat_sdk::webhook::rules(&Self::name_of::<O>(), &O::webhooks()).0);
+        let role = ClusterRole { metadata: metadata.clone(), rules: Some(rules), ..ClusterRole::default() };
         let binding = ClusterRoleBinding {
             metadata,
             role_ref: RoleRef {
@@ -257,14 +262,14 @@ impl World {
     /// Waits until a condition of an object holds (or doesn't).
     pub async fn condition<K: Object>(&self, name: &str, r#type: &str, holds: impl Into<conditions::Holds>) {
         let holds = holds.into().as_str();
-        let began = tokio::time::Instant::now();
+        let (began, ticker) = (tokio::time::Instant::now(), Ticker::start());
         loop {
             let object = self.get::<K>(name).await;
             let all = object.as_ref().map(conditions_of).unwrap_or_default();
             if all.iter().any(|c| c.type_ == r#type && c.status == holds) {
                 return;
             }
-            if began.elapsed() >= PATIENCE {
+            if began.elapsed() >= PATIENCE || ticker.is_exhausted() {
                 let has: Vec<String> = all
                     .iter()
                     .map(|c| format!("{}={} ({}: {})", c.type_, c.status, c.reason, c.message))
@@ -272,7 +277,7 @@ impl World {
                 let there = if object.is_some() { "it has" } else { "it isn't there" };
                 panic!("{} {name} never has {type}={holds}; {there} [{}]", K::display_kind(), has.join(", "));
             }
-            tokio::time::sleep(LOOK).await;
+            ticker.nap(LOOK).await;
         }
     }
 

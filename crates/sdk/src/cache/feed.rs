@@ -43,13 +43,15 @@ const WATCH_SECONDS: u32 = 290;
 /// Reads an object as its cache's type, as the cache keeps it.
 pub(super) type Read = Arc<dyn Fn(&str) -> Result<Item, serde_json::Error> + Send + Sync>;
 
+/// The path of a kind's collection, in a namespace or in all.
+pub(super) type Path = Box<dyn Fn(Option<&str>) -> String + Send + Sync>;
+
 /// Everything a feed needs.
 pub(super) struct Feed {
     pub(super) client: Client,
     pub(super) cache: Arc<Inner>,
     pub(super) read: Read,
-    /// The path of the kind's collection, in a namespace or in all.
-    pub(super) path: Box<dyn Fn(Option<&str>) -> String + Send + Sync>,
+    pub(super) path: Path,
     /// The resource as error texts print it.
     pub(super) what: String,
     pub(super) selection: Selection,

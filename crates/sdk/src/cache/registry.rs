@@ -14,7 +14,7 @@ use kube::core::PartialObjectMeta;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::feed::{Feed, Read};
+use super::feed::{Feed, Path, Read};
 use super::{Cache, Inner as Objects, Transform, matches};
 use crate::key::Key;
 use crate::object::{Watched, display_resource};
@@ -194,7 +194,7 @@ impl Caches {
         let objects = cache.inner.clone();
         let reader = cache.clone();
         let read: Read = Arc::new(move |text| Ok(reader.item(serde_json::from_str::<K>(text)?, text.len())));
-        let path = Box::new(move |namespace: Option<&str>| K::url_path(&dt, namespace));
+        let path: Path = Box::new(move |namespace: Option<&str>| K::url_path(&dt, namespace));
         self.feed(objects, read, path, what, selection.clone(), metadata);
         cache
     }
@@ -203,7 +203,7 @@ impl Caches {
         &self,
         cache: Arc<Objects>,
         read: Read,
-        path: Box<dyn Fn(Option<&str>) -> String + Send + Sync>,
+        path: Path,
         what: String,
         selection: Selection,
         metadata: bool,

@@ -99,7 +99,8 @@ async fn review(
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "reviews are posted");
     }
     let kind = request.headers().get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-    if !kind.is_some_and(|k| k.split(';').next().is_some_and(|k| k.trim() == "application/json")) {
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if kind != "application/json" {
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "reviews are application/json");
     }
     let body = Limited::new(request.into_body(), MOST).collect();

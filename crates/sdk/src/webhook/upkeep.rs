@@ -172,9 +172,9 @@ impl Upkeep {
         result
     }
 
-    async fn apply<K: Object>(&self, object: &K) -> Result<()>
+    async fn apply<K>(&self, object: &K) -> Result<()>
     where
-        K: kube::Resource<Scope = kube::core::ClusterResourceScope>,
+        K: Object + kube::Resource<Scope = kube::core::ClusterResourceScope>,
     {
         let api: Api<K> = Api::all(self.client.clone());
         let params = PatchParams::apply(&self.manager()).force();
