@@ -171,10 +171,7 @@ impl Recorder {
         let namespace = regarding.namespace.clone().unwrap_or_else(|| "default".into());
         let about = regarding.name.clone().unwrap_or_default();
         let mut object = api::Event {
-            metadata: kube::core::ObjectMeta {
-                namespace: Some(namespace.clone()),
-                ..Default::default()
-            },
+            metadata: kube::core::ObjectMeta { namespace: Some(namespace.clone()), ..Default::default() },
             action: Some(event.action),
             event_time: Some(MicroTime(now)),
             note: Some(shorten(event.note)),
