@@ -225,7 +225,9 @@ impl Operator for Kubelets {
         if step.stopped && pod.metadata.deletion_timestamp.is_some() {
             return remove(pod, cx).await;
         }
-        Ok(step.next.map_or(Next::done(), |next| Next::after(since(next, now))))
+        // What becomes of its machine concerns it too.
+        let next = [step.next, state.until].into_iter().flatten().min();
+        Ok(next.map_or(Next::done(), |next| Next::after(since(next, now))))
     }
 
     /// A pod that is being deleted is stopped step by step, like it was started.

@@ -1,0 +1,322 @@
+//! Simulated nodes in a whole control plane, in virtual time: what Behaviors, annotations and resizes come to.
+
+use std::time::Duration;
+
+use homeostat_cluster::{Cluster, ClusterOptions, simulate};
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+
+struct World {
+    cluster: Cluster,
+    client: Client,
+}
+
+const BEHAVIORS: &str = "/apis/simulation.homeostat.dev/v1alpha1/behaviors";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+impl World {
+    async fn start(nodes: usize, capacity: &str) -> Self {
+        let mut options = ClusterOptions::simulated(7);
+        options.nodes(nodes, capacity, "zone=a|b").unwrap();
+        let cluster = Cluster::with(options).await.unwrap();
+        let client = cluster.client();
+        let world = Self { cluster, client };
+        // The account of pods, the nodes, and the definition of behaviors.
+        sleep(2.0).await;
+        world
+    }
+
+    async fn send(&self, method: &str, path: &str, body: Value) -> Value {
+        let patch =
+            if method == "PATCH" { "application/strategic-merge-patch+json" } else { "application/json" };
+        let request = Request::builder().method(method).uri(path).header("content-type", patch);
+        let body = if body.is_null() { Vec::new() } else { serde_json::to_vec(&body).unwrap() };
+        self.client
+            .request(request.body(body).unwrap())
+            .await
+            .unwrap_or_else(|e| panic!("{method} {path}: {e}"))
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.send("GET", path, Value::Null).await
+    }
+
+    async fn behavior(&self, name: &str, spec: Value) {
+        let object = json!({"apiVersion": "simulation.homeostat.dev/v1alpha1", "kind": "Behavior",
+            "metadata": {"name": name}, "spec": spec});
+        self.send("POST", BEHAVIORS, object).await;
+    }
+
+    async fn pod(&self, name: &str, annotations: Value, spec: Value) {
+        let mut spec = spec;
+        if spec["containers"].is_null() {
+            spec["containers"] = json!([{"name": "c", "image": "web:1"}]);
+        }
+        let meta = json!({"name": name, "labels": {"app": name}, "annotations": annotations});
+        self.send("POST", PODS, json!({"metadata": meta, "spec": spec})).await;
+    }
+
+    /// `Phase state[restarts]` of a pod's first container.
+    async fn seen(&self, pod: &str) -> String {
+        let status = self.get(&format!("{PODS}/{pod}")).await["status"].take();
+        let container = &status["containerStatuses"][0];
+        let state = &container["state"];
+        let state = match (&state["waiting"], &state["running"], &state["terminated"]) {
+            (Value::Object(w), _, _) => w["reason"].as_str().unwrap().to_owned(),
+            (_, Value::Object(_), _) => "running".to_owned(),
+            (_, _, t) => format!("{}({})", t["reason"].as_str().unwrap_or_default(), t["exitCode"]),
+        };
+        let ready = if container["ready"] == true { "+" } else { "" };
+        format!(
+            "{} {state}[{}]{ready}",
+            status["phase"].as_str().unwrap_or_default(),
+            container["restartCount"]
+        )
+    }
+
+    #[track_caller]
+    fn condition(object: &Value, kind: &str) -> String {
+        let all = object["status"]["conditions"].as_array().unwrap();
+        let found = all.iter().find(|c| c["type"] == kind);
+        found.map_or("absent".to_owned(), |c| {
+            let text = |f: &str| c[f].as_str().unwrap_or_default().to_owned();
+            format!("{} {} {}", text("status"), text("reason"), text("message"))
+        })
+    }
+
+    async fn stop(self) {
+        self.cluster.stop(Duration::from_secs(5)).await;
+    }
+}
+
+async fn sleep(s: f64) {
+    tokio::time::sleep(Duration::from_secs_f64(s)).await;
+}
+
+#[test]
+fn behaviors_hold_for_what_they_select_and_as_long_as_they_are_there() {
+    simulate(async || {
+        let world = World::start(2, "").await;
+        let crash = json!({"run": {"stages": [{"for": "5s", "exit": {"code": 3, "message": "no luck"}}]}});
+        world.behavior("crash", json!({"selector": {"images": ["web:*"]}, "container": crash})).await;
+        let absent = json!({"pull": {"error": "not found"}});
+        world.behavior("absent", json!({"selector": {"images": ["nope:*"]}, "container": absent})).await;
+        sleep(0.1).await;
+        world.pod("web", json!({}), json!({})).await;
+        world.pod("nope", json!({}), json!({"containers": [{"name": "c", "image": "nope:1"}]})).await;
+        world
+            .pod(
+                "said",
+                json!({"simulation.homeostat.dev/exit": "7 after 2s"}),
+                json!({"restartPolicy": "Never"}),
+            )
+            .await;
+        world.pod("well", json!({}), json!({"containers": [{"name": "c", "image": "db:1"}]})).await;
+        sleep(14.0).await;
+        assert_eq!(world.seen("web").await, "Running CrashLoopBackOff[1]");
+        assert_eq!(world.seen("nope").await, "Pending ImagePullBackOff[0]");
+        assert_eq!(world.seen("said").await, "Failed Error(7)[0]");
+        assert_eq!(world.seen("well").await, "Running running[0]+");
+        let web = world.get(&format!("{PODS}/web")).await;
+        assert_eq!(web["status"]["containerStatuses"][0]["lastState"]["terminated"]["message"], "no luck");
+        world.send("DELETE", &format!("{BEHAVIORS}/crash"), Value::Null).await;
+        world.send("DELETE", &format!("{BEHAVIORS}/absent"), Value::Null).await;
+        sleep(600.0).await;
+        assert_eq!(world.seen("web").await, "Running running[2]+");
+        assert_eq!(world.seen("nope").await, "Running running[0]+");
+        // What can't be read is told.
+        world.pod("odd", json!({"simulation.homeostat.dev/exit": "soon"}), json!({})).await;
+        world.behavior("odd", json!({"selector": {"labels": "a in ("}, "container": {}})).await;
+        sleep(2.0).await;
+        let events = world.get("/apis/events.k8s.io/v1/events").await;
+        let of = |kind: &str| {
+            let all = events["items"].as_array().unwrap().iter();
+            all.filter(|e| e["reason"] == "InvalidBehavior" && e["regarding"]["kind"] == kind).count()
+        };
+        assert_eq!((of("Pod"), of("Behavior")), (1, 1));
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn jobs_finish_by_themselves_and_retry_what_fails() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        let fails = json!({"run": {"stages": [{"for": "3s", "exit": {"code": 1}}]}});
+        let once = json!({"selector": {"containers": ["c"], "labels": "job-name=once", "restarts": {"to": 0}},
+            "container": fails});
+        world.behavior("once", once).await;
+        sleep(0.1).await;
+        for (name, policy) in [("plain", "Never"), ("once", "OnFailure")] {
+            let template =
+                json!({"spec": {"restartPolicy": policy, "containers": [{"name": "c", "image": "i"}]}});
+            let job = json!({"metadata": {"name": name}, "spec": {"completions": 2, "template": template}});
+            world.send("POST", "/apis/batch/v1/namespaces/default/jobs", job).await;
+        }
+        sleep(60.0).await;
+        for name in ["plain", "once"] {
+            let job = world.get(&format!("/apis/batch/v1/namespaces/default/jobs/{name}")).await;
+            assert_eq!(job["status"]["succeeded"], 2, "{name}: {}", job["status"]);
+            assert!(World::condition(&job, "Complete").starts_with("True"), "{}", job["status"]);
+        }
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn nodes_go_away_and_come_back_and_devices_turn_unhealthy() {
+    simulate(async || {
+        let world = World::start(2, "nvidia.com/gpu=8").await;
+        let node = async |name: &str| world.get(&format!("/api/v1/nodes/{name}")).await;
+        let ready = async |name: &str| World::condition(&node(name).await, "Ready").split(' ').next().unwrap().to_owned();
+        assert_eq!(node("node-2").await["metadata"]["labels"]["zone"], "b");
+        world.pod("here", json!({}), json!({"nodeName": "node-1"})).await;
+        sleep(1.0).await;
+        assert_eq!(world.seen("here").await, "Running running[0]+");
+        let lost = json!({"stages": [{"for": "10s"}, {"for": "100s", "reboot": true}]});
+        world.behavior("lost", json!({"selector": {"nodes": ["node-1"]}, "node": lost})).await;
+        let sick = json!({"stages": [{"unhealthy": {"nvidia.com/gpu": 2},
+            "conditions": [{"type": "GPUHealthy", "status": "False", "reason": "Xid", "message": "Xid 79"}]}]});
+        world.behavior("sick", json!({"selector": {"nodes": ["node-2"]}, "node": sick})).await;
+        sleep(5.0).await;
+        let second = node("node-2").await;
+        let gpus = |list: &str| second["status"][list]["nvidia.com/gpu"].clone();
+        assert_eq!((gpus("capacity"), gpus("allocatable")), (json!("8"), json!("6")));
+        assert_eq!(World::condition(&second, "GPUHealthy"), "False Xid Xid 79");
+        assert_eq!(ready("node-1").await, "True");
+        sleep(70.0).await;
+        assert_eq!((ready("node-1").await.as_str(), ready("node-2").await.as_str()), ("Unknown", "True"));
+        // Back: its containers were started anew.
+        sleep(60.0).await;
+        assert_eq!(ready("node-1").await, "True");
+        assert_eq!(world.seen("here").await, "Running running[1]+");
+        world.send("DELETE", &format!("{BEHAVIORS}/sick"), Value::Null).await;
+        sleep(5.0).await;
+        let second = node("node-2").await;
+        assert_eq!(second["status"]["allocatable"]["nvidia.com/gpu"], "8");
+        assert_eq!(World::condition(&second, "GPUHealthy"), "absent");
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn resources_change_in_place_where_they_fit() {
+    simulate(async || {
+        let world = World::start(1, "cpu=4,memory=8Gi").await;
+        let resources = |cpu: &str| json!({"requests": {"cpu": cpu, "memory": "1Gi"}});
+        let spec = |cpu: &str| {
+            json!({"containers": [{"name": "c", "image": "i", "resources": resources(cpu),
+            "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"},
+                {"resourceName": "memory", "restartPolicy": "RestartContainer"}]}]})
+        };
+        world.pod("a", json!({}), spec("1")).await;
+        world.pod("b", json!({}), spec("1")).await;
+        sleep(1.0).await;
+        let resize = async |requests: Value| {
+            let body = json!({"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}});
+            world.send("PATCH", &format!("{PODS}/a/resize"), body).await;
+            sleep(2.0).await;
+            world.get(&format!("{PODS}/a")).await
+        };
+        let has = |pod: &Value| {
+            let c = &pod["status"]["containerStatuses"][0];
+            (
+                c["resources"]["requests"]["cpu"].clone(),
+                c["allocatedResources"]["cpu"].clone(),
+                c["restartCount"].clone(),
+            )
+        };
+        let pod = resize(json!({"cpu": "2"})).await;
+        assert_eq!(has(&pod), (json!("2"), json!("2"), json!(0)));
+        assert_eq!(World::condition(&pod, "PodResizePending"), "absent");
+        let pod = resize(json!({"cpu": "40"})).await;
+        assert_eq!(has(&pod), (json!("2"), json!("2"), json!(0)));
+        assert_eq!(
+            World::condition(&pod, "PodResizePending"),
+            "True Infeasible Node didn't have enough capacity: cpu, requested: 40000, capacity: 4000"
+        );
+        let pod = resize(json!({"cpu": "3500m"})).await;
+        assert_eq!(
+            World::condition(&pod, "PodResizePending"),
+            "True Deferred Node didn't have enough resource: cpu, requested: 3500, used: 1000, capacity: 4000"
+        );
+        // Room is made.
+        world.send("DELETE", &format!("{PODS}/b"), Value::Null).await;
+        sleep(20.0).await;
+        let pod = world.get(&format!("{PODS}/a")).await;
+        assert_eq!(has(&pod), (json!("3500m"), json!("3500m"), json!(0)));
+        assert_eq!(World::condition(&pod, "PodResizePending"), "absent");
+        let pod = resize(json!({"memory": "2Gi"})).await;
+        assert_eq!(has(&pod).2, 1);
+        // And what doesn't fit at all isn't taken.
+        let mut forced = spec("3");
+        forced["nodeName"] = json!("node-1");
+        world.pod("c", json!({}), forced).await;
+        sleep(1.0).await;
+        let c = world.get(&format!("{PODS}/c")).await["status"].take();
+        assert_eq!((&c["phase"], &c["reason"]), (&json!("Failed"), &json!("OutOfcpu")));
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn usage_is_served_as_metrics() {
+    simulate(async || {
+        let world = World::start(2, "").await;
+        world
+            .behavior(
+                "busy",
+                json!({"selector": {"labels": "app=busy"}, "container":
+            {"run": {"stages": [{"for": "60s", "usage": {"cpu": "250m"}}, {"usage": {"cpu": "2"}}]},
+            "usage": {"memory": "1Gi"}}}),
+            )
+            .await;
+        sleep(0.1).await;
+        let requests = json!({"requests": {"cpu": "1", "memory": "64Mi"}});
+        world.pod("busy", json!({}), json!({"nodeName": "node-2"})).await;
+        world
+            .pod(
+                "usual",
+                json!({}),
+                json!({"containers": [{"name": "c", "image": "i", "resources": requests}]}),
+            )
+            .await;
+        sleep(10.0).await;
+        let base = "/apis/metrics.k8s.io/v1beta1";
+        let pod = world.get(&format!("{base}/namespaces/default/pods/busy")).await;
+        assert_eq!((&pod["kind"], &pod["window"]), (&json!("PodMetrics"), &json!("15s")));
+        assert_eq!(
+            pod["containers"],
+            json!([{"name": "c", "usage": {"cpu": "250m", "memory": "1048576Ki"}}])
+        );
+        let list = world.get(&format!("{base}/namespaces/default/pods?labelSelector=app%3Dusual")).await;
+        assert_eq!((&list["kind"], list["items"].as_array().unwrap().len()), (&json!("PodMetricsList"), 1));
+        assert_eq!(list["items"][0]["containers"][0]["usage"], json!({"cpu": "100m", "memory": "32768Ki"}));
+        sleep(60.0).await;
+        let nodes = world.get(&format!("{base}/nodes")).await;
+        let names: Vec<&str> = nodes["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|n| n["metadata"]["name"].as_str())
+            .collect();
+        assert_eq!(names, ["node-1", "node-2"]);
+        let node = world.get(&format!("{base}/nodes/node-2")).await;
+        assert_eq!(node["kind"], "NodeMetrics");
+        let cpu: u64 = node["usage"]["cpu"].as_str().unwrap().trim_end_matches('m').parse().unwrap();
+        assert!((2100..2300).contains(&cpu), "{node}");
+        let group = world.get(base).await;
+        let verbs: Vec<&Value> = group["resources"].as_array().unwrap().iter().map(|r| &r["verbs"]).collect();
+        assert_eq!(verbs, [&json!(["get", "list"]); 2]);
+        let request = Request::post(format!("{base}/nodes")).body(b"{}".to_vec()).unwrap();
+        let refused = world.client.request::<Value>(request).await.unwrap_err();
+        assert!(refused.to_string().contains("create is not supported"), "{refused}");
+        world.stop().await;
+    })
+    .unwrap();
+}
