@@ -169,11 +169,16 @@ fn tolerance(rules: Option<&HPAScalingRules>) -> f64 {
     milli.and_then(|m| i32::try_from(m).ok()).map_or(TOLERANCE, |m| f64::from(m) / 1000.0)
 }
 
+/// What all metrics say together.
+struct Verdict {
+    /// The largest proposal with the metric's name, or the first failure with what to say about all.
+    result: Result<(i32, String), (Failure, String)>,
+    statuses: Vec<MetricStatus>,
+    failures: Vec<Failure>,
+}
+
 /// The largest proposal, or why there is none that can be followed: where a metric fails, nothing gets smaller.
-fn largest(
-    outcomes: Vec<Result<Proposal, Failure>>,
-    current: i32,
-) -> (Result<(i32, String), (Failure, String)>, Vec<MetricStatus>, Vec<Failure>) {
+fn largest(outcomes: Vec<Result<Proposal, Failure>>, current: i32) -> Verdict {
     let count = outcomes.len();
     let (mut statuses, mut failures) = (Vec::new(), Vec::new());
     let mut best: Option<(i32, String)> = None;
@@ -200,7 +205,7 @@ fn largest(
         }
         (None, None) => Ok((0, String::new())),
     };
-    (result, statuses, failures)
+    Verdict { result, statuses, failures }
 }
 
 impl Operator for Autoscalers {
@@ -347,7 +352,7 @@ impl Autoscalers {
             let fetched = metrics::fetch(cx.client(), discovery, namespace, selector, spec).await;
             outcomes.push(source::propose(spec, namespace, fetched, &situation));
         }
-        let (result, statuses, failures) = largest(outcomes, situation.current);
+        let Verdict { result, statuses, failures } = largest(outcomes, situation.current);
         for failure in failures {
             report.warn(failure.reason, failure.cause);
         }

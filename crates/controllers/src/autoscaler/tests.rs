@@ -335,7 +335,7 @@ fn a_failing_metric_keeps_from_shrinking() {
         )
     };
     let bad = || proposal(json!({"type": "Odd"}), Err("x"));
-    let replicas = |outcomes| match largest(outcomes, 3).0 {
+    let replicas = |outcomes| match largest(outcomes, 3).result {
         Ok((n, _)) => n.to_string(),
         Err((_, text)) => text,
     };

@@ -219,7 +219,7 @@ impl Plan {
                 if placed && counts && !failed.contains(&uid) {
                     failed.push(uid);
                 }
-            } else if !(succeeds && pods::is_terminating(pod)) && !leaving {
+            } else if !(leaving || succeeds && pods::is_terminating(pod)) {
                 continue;
             }
             self.counted.push(pod.clone());

@@ -18,12 +18,15 @@ use crate::common::{placement, pods};
 
 const EFFECT: &str = "NoExecute";
 
+/// When taints were first seen, by key and value.
+type Seen = BTreeMap<(String, Option<String>), Timestamp>;
+
 /// The controller.
 #[derive(Default)]
 pub(crate) struct TaintEviction {
     by_node: OnceLock<Index<Pod>>,
-    /// By node, then by key and value of the taint.
-    seen: Mutex<BTreeMap<String, BTreeMap<(String, Option<String>), Timestamp>>>,
+    /// By node.
+    seen: Mutex<BTreeMap<String, Seen>>,
 }
 
 impl TaintEviction {
@@ -33,7 +36,7 @@ impl TaintEviction {
         let mut taints = drivers(node);
         let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all.remove(&name).unwrap_or_default();
-        let mut seen = BTreeMap::new();
+        let mut seen = Seen::new();
         for taint in taints.iter_mut().filter(|t| t.time_added.is_none()) {
             let id = (taint.key.clone(), taint.value.clone());
             let since = before.get(&id).copied().unwrap_or(now);
