@@ -218,6 +218,12 @@ impl Operator for Autoscalers {
     }
 
     async fn reconcile(&self, hpa: &HorizontalPodAutoscaler, cx: &Context<Self>) -> Result<Next> {
+        // As in the reference, one that is new is looked at after a period, not at once.
+        let known = self.memory().histories.contains_key(cx.key());
+        if !known {
+            self.memory().histories.insert(cx.key().clone(), History::default());
+            return Ok(Next::after(PERIOD));
+        }
         let mut report = Report {
             status: hpa.status.clone().unwrap_or_default(),
             events: Vec::new(),
@@ -240,7 +246,8 @@ impl Operator for Autoscalers {
     }
 
     fn watches(&self, watches: &mut Watches<Self>) {
-        watches.filter(|change| change.differs(|h| h.spec.clone()));
+        // What was changed is seen at the next turn.
+        watches.filter(|change| change.old.is_none() || change.new.is_none());
     }
 }
 

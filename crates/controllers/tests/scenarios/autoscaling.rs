@@ -43,7 +43,7 @@ fn a_deployment_follows_its_queue() {
         let external = json!({"type": "External", "external": {"metric": {"name": "queue"},
             "target": {"type": "AverageValue", "averageValue": "10"}}});
         world.create(SCALERS, scaler("web", "web", external)).await;
-        world.pass(5).await;
+        world.pass(20).await;
         let got = world.get(&format!("{SCALERS}/web")).await;
         assert_eq!(condition(&got, "ScalingLimited")["reason"], "ScaleUpLimit", "{got:#}");
         assert_eq!(condition(&got, "AbleToScale")["reason"], "SucceededRescale");
