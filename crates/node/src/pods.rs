@@ -45,7 +45,7 @@ enum Outcome {
     /// It moved.
     Moved(Box<Step>),
     /// The machine doesn't take it.
-    Rejected(Box<PodStatus>, Event),
+    Rejected(Box<(PodStatus, Event)>),
     /// The machine has no address left.
     NoAddress,
 }
@@ -76,10 +76,8 @@ impl Kubelets {
             {
                 let reason = format!("OutOf{}", lacks.resource);
                 let status = status::rejected(pod, &reason, &lacks.text(), &facts);
-                return Outcome::Rejected(
-                    Box::new(status),
-                    Event::warning(reason, lacks.text()).action("Admitting"),
-                );
+                let event = Event::warning(reason, lacks.text()).action("Admitting");
+                return Outcome::Rejected(Box::new((status, event)));
             }
             let Some(placed) = place(&mut inventory, pod, machine, generation, state.boots, now) else {
                 return Outcome::NoAddress;
@@ -206,7 +204,8 @@ impl Operator for Kubelets {
         }
         let step = match self.advance(cx.key(), pod, machine, &state, now) {
             Outcome::Moved(step) => step,
-            Outcome::Rejected(status, event) => {
+            Outcome::Rejected(rejected) => {
+                let (status, event) = *rejected;
                 tell(pod, &status, cx).await?;
                 cx.event(event).await;
                 return Ok(Next::done());

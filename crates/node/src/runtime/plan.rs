@@ -24,8 +24,12 @@ pub struct Plan<'a> {
     pub delays: Delays,
     pod: &'a Pod,
     choice: &'a Choice,
-    acts: RefCell<Vec<Option<(i32, Rc<Act>)>>>,
+    /// By container: what was asked for last, and after how many restarts.
+    acts: RefCell<Vec<Option<Known>>>,
 }
+
+/// Restarts, and what a container does in the run after them.
+type Known = (i32, Rc<Act>);
 
 /// When a container that ended comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -76,10 +76,10 @@ impl Life {
 
     /// At once to a second.
     pub(crate) fn to(&mut self, s: f64) -> &mut Self {
-        self.to_moment(at(s))
+        self.go_on(at(s))
     }
 
-    fn to_moment(&mut self, t: Timestamp) -> &mut Self {
+    fn go_on(&mut self, t: Timestamp) -> &mut Self {
         self.next = self.with_plan(|plan, sandbox, told| {
             let Advance { next, news } = sandbox.advance(plan, t, |_| (0, 0));
             told.extend(news);
@@ -92,7 +92,7 @@ impl Life {
     fn punctually_to(&mut self, s: f64) {
         self.to(0.0);
         while let Some(next) = self.next.filter(|n| *n <= at(s)) {
-            self.to_moment(next);
+            self.go_on(next);
         }
     }
 
