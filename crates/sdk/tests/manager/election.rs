@@ -24,7 +24,7 @@ struct Span {
 
 type Log = Arc<Mutex<Vec<Span>>>;
 
-/// Takes half a second for each key, writes, and comes again; notes when it works, also when it is dropped.
+/// Takes a second for each key, writes, and comes again; notes when it works, also when it is dropped.
 struct Works {
     who: &'static str,
     log: Log,
@@ -48,13 +48,13 @@ impl Operator for Works {
         let now = Instant::now();
         let span = Span { key: cx.name().to_owned(), who: self.who, from: now, to: now };
         let working = Working(self.log.clone(), span);
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         let mut map = ConfigMap::default();
         map.metadata.name = Some(cx.name().to_owned());
         map.data = Some([("by".to_owned(), format!("{} at {:?}", self.who, now))].into());
         cx.apply(map).await?;
         drop(working);
-        Ok(Next::after(Duration::from_millis(500)))
+        Ok(Next::after(Duration::from_secs(1)))
     }
 }
 
@@ -190,28 +190,28 @@ async fn a_leader_that_is_cut_off_stops_before_another_starts_and_stands_by_agai
 
 #[tokio::test(start_paused = true)]
 async fn keys_are_shared_and_move_when_processes_come_and_go() {
-    let world = World::new(30);
+    let world = World::new(10);
     let a = world.sharing("a");
     seconds(20).await;
-    assert_eq!(world.lately(), [("a", keys(30))].into());
+    assert_eq!(world.lately(), [("a", keys(10))].into());
     let b = world.sharing("b");
     let c = world.sharing("c");
     seconds(40).await;
     let shares = world.lately();
     assert_eq!(shares.len(), 3, "{shares:?}");
-    assert_eq!(shares.values().map(BTreeSet::len).sum::<usize>(), 30, "each key is one process' {shares:?}");
+    assert_eq!(shares.values().map(BTreeSet::len).sum::<usize>(), 10, "each key is one process' {shares:?}");
 
     // One leaves in order: the others have its keys soon.
     b.running.stopped().await.unwrap();
     seconds(20).await;
     let shares = world.lately();
     assert_eq!(shares.keys().copied().collect::<Vec<_>>(), ["a", "c"]);
-    assert_eq!(shares.values().map(BTreeSet::len).sum::<usize>(), 30);
+    assert_eq!(shares.values().map(BTreeSet::len).sum::<usize>(), 10);
 
     // One is cut off, and comes back.
     c.cut.store(true, Ordering::Relaxed);
     seconds(60).await;
-    assert_eq!(world.lately(), [("a", keys(30))].into());
+    assert_eq!(world.lately(), [("a", keys(10))].into());
     c.cut.store(false, Ordering::Relaxed);
     seconds(60).await;
     assert_eq!(world.lately().len(), 2);
@@ -228,7 +228,7 @@ async fn keys_are_shared_and_move_when_processes_come_and_go() {
     }
     seconds(60).await;
     let shares = world.lately();
-    assert_eq!(shares.values().map(BTreeSet::len).sum::<usize>(), 30, "{shares:?}");
+    assert_eq!(shares.values().map(BTreeSet::len).sum::<usize>(), 10, "{shares:?}");
     world.check_alone();
     a.running.stopped().await.unwrap();
     c.running.stopped().await.unwrap();

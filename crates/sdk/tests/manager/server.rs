@@ -328,12 +328,6 @@ impl Server {
         }
     }
 
-    /// Forgets the events so far: a watch can only begin now.
-    #[allow(dead_code, reason = "a bench uses it")]
-    pub(crate) fn forget_history(&self) {
-        self.lock().log = Vec::new();
-    }
-
     /// All requests so far, and forgets them.
     pub(crate) fn calls(&self) -> Vec<Call> {
         std::mem::take(&mut self.lock().calls)
