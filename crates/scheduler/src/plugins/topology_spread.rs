@@ -219,15 +219,16 @@ impl PreFilter for PodTopologySpread {
             let mut counts = vec![None; constraint.column.len()];
             let looks = (selective && constraint.honor_affinity) || constraint.honor_taints;
             let mut counted = Vec::new();
-            for node in cx.snapshot.nodes() {
-                if !has_keys(&constraints, node.slot) || (looks && !constraint.includes(pod, node)) {
+            for &slot in cx.snapshot.slots() {
+                let included = || cx.snapshot.slot(slot).is_some_and(|n| constraint.includes(pod, n));
+                if !has_keys(&constraints, slot) || (looks && !included()) {
                     continue;
                 }
-                if counted.len() <= node.slot {
-                    counted.resize(node.slot + 1, false);
+                if counted.len() <= slot {
+                    counted.resize(slot + 1, false);
                 }
-                counted[node.slot] = true;
-                if let Some(domain) = constraint.column.of(node.slot) {
+                counted[slot] = true;
+                if let Some(domain) = constraint.column.of(slot) {
                     counts[domain].get_or_insert(0);
                 }
             }

@@ -320,7 +320,8 @@ impl Queue {
         for uid in &helped {
             self.wake(uid, now);
         }
-        if !self.trying.is_empty() {
+        // That one waits helps those that wait already; one that was refused with it would only follow it for ever.
+        if !self.trying.is_empty() && !matches!(event, Event::PodWaits(_)) {
             self.events.push_back(event);
             if self.events.len() > MOST_EVENTS {
                 self.events.pop_front();

@@ -176,6 +176,17 @@ fn idle_time_is_not_waited_away() {
 }
 
 #[test]
+fn one_that_was_refused_does_not_follow_those_that_waited() {
+    let mut w = World::new();
+    w.put("a", json!({}));
+    w.pop();
+    let waits = Event::PodWaits(w.snapshot.read(pod("x", json!({"nodeName": "n"}))));
+    w.event(waits);
+    w.queue.failed(&"a".into(), Failure::default(), &w.snapshot, w.now);
+    w.check([0, 0, 1, 0, 0]);
+}
+
+#[test]
 fn gates_keep_pods_out() {
     let mut w = World::new();
     w.put("a", json!({"schedulingGates": [{"name": "g"}]}));

@@ -216,6 +216,11 @@ impl Snapshot {
         self.order.iter().filter_map(|slot| self.slots.get(*slot)?.as_ref())
     }
 
+    /// The slots of the nodes, in the same order: for loops that need no more than a column of each.
+    pub fn slots(&self) -> &[usize] {
+        &self.order
+    }
+
     /// The node at a place of that order.
     pub fn at(&self, place: usize) -> Option<&Arc<NodeInfo>> {
         self.slots.get(*self.order.get(place)?)?.as_ref()
