@@ -1,4 +1,5 @@
 //! `Widget` of `example.com/v1`. Its CRD follows from these types.
+#![allow(unreachable_pub, reason = "kube's KubeSchema makes a public struct inside of a function")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
