@@ -1,0 +1,134 @@
+//! Pods get their nodes, or are told why not; priorities make room; profiles and gates are heeded.
+
+use homeostat_scheduler::Configuration;
+use serde_json::json;
+
+use crate::support::World;
+
+#[tokio::test]
+async fn a_pod_gets_its_node_and_events_say_so() {
+    let world = World::start().await;
+    world.pod("p", "1", json!({})).await;
+    let (reason, message) = world.refused("p", "").await;
+    assert_eq!((reason.as_str(), message.as_str()), ("Unschedulable", "no nodes available to schedule pods"));
+    world.node("a", json!({})).await;
+    assert_eq!(world.bound("p").await, "a");
+    let event = world.event("p", "Scheduled").await;
+    assert_eq!(event.note.as_deref(), Some("Successfully assigned default/p to a"));
+    assert_eq!(event.reporting_controller.as_deref(), Some("default-scheduler"));
+    let pod = world.pods().get("p").await.unwrap();
+    let conditions = pod.status.unwrap().conditions.unwrap();
+    assert!(conditions.iter().any(|c| c.type_ == "PodScheduled" && c.status == "True"));
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_without_room_says_why_and_goes_when_there_is_some() {
+    let world = World::start().await;
+    world.node("a", json!({})).await;
+    world.node("t", json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}})).await;
+    world.pod("first", "3", json!({})).await;
+    assert_eq!(world.bound("first").await, "a");
+    world.pod("second", "3", json!({})).await;
+    let (reason, message) = world.refused("second", "2 nodes").await;
+    assert_eq!(reason, "Unschedulable");
+    assert_eq!(
+        message,
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). preemption: 0/2 nodes are \
+         available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+    );
+    assert_eq!(world.event("second", "FailedScheduling").await.note, Some(message));
+    world.delete("first").await;
+    assert_eq!(world.bound("second").await, "a");
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn the_more_important_pod_makes_room() {
+    let world = World::start().await;
+    world.node("a", json!({})).await;
+    let class = |name: &str, value: i32| json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value});
+    let classes = kube::Api::<k8s_openapi::api::scheduling::v1::PriorityClass>::all(world.client.clone());
+    for (name, value) in [("low", 1), ("high", 1000)] {
+        let class = serde_json::from_value(class(name, value)).unwrap();
+        classes.create(&Default::default(), &class).await.unwrap();
+    }
+    world.pod("low", "3", json!({"spec": {"priorityClassName": "low"}})).await;
+    world.bound("low").await;
+    let uid = world.pods().get("low").await.unwrap().metadata.uid;
+    world.pod("high", "3", json!({"spec": {"priorityClassName": "high"}})).await;
+    assert_eq!(world.bound("high").await, "a");
+    let event = world.event("low", "Preempted").await;
+    let high = world.pods().get("high").await.unwrap();
+    let note = format!("Preempted by pod {} on node a", high.metadata.uid.unwrap());
+    assert_eq!((event.note, event.action.as_deref()), (Some(note), Some("Preempting")));
+    assert_eq!(event.regarding.unwrap().uid, uid);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn gated_pods_wait_and_others_schedulers_pods_are_left_alone() {
+    let world = World::start().await;
+    world.node("a", json!({})).await;
+    world.pod("gated", "1", json!({"spec": {"schedulingGates": [{"name": "example.com/g"}]}})).await;
+    world.pod("other", "1", json!({"spec": {"schedulerName": "somebody"}})).await;
+    world.pod("ours", "1", json!({})).await;
+    world.bound("ours").await;
+    assert_eq!((world.node_of("gated").await, world.node_of("other").await), (None, None));
+    let ungate = kube::api::Patch::Merge(json!({"spec": {"schedulingGates": []}}));
+    world.pods().patch("gated", &Default::default(), &ungate).await.unwrap();
+    world.bound("gated").await;
+    assert_eq!(world.node_of("other").await, None);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn each_profile_has_its_own_way() {
+    let configuration = Configuration::parse(
+        "
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: packing
+  plugins: {multiPoint: {disabled: [{name: NodeResourcesBalancedAllocation}]}}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated}}
+",
+    );
+    let world = World::with(configuration.unwrap()).await;
+    for node in ["a", "b"] {
+        world.node(node, json!({})).await;
+    }
+    world.pod("p0", "1", json!({})).await;
+    let first = world.bound("p0").await;
+    world.pod("p1", "1", json!({"spec": {"schedulerName": "packing"}})).await;
+    assert_eq!(world.bound("p1").await, first);
+    assert_eq!(world.event("p1", "Scheduled").await.reporting_controller.as_deref(), Some("packing"));
+    world.pod("p2", "1", json!({})).await;
+    assert_ne!(world.bound("p2").await, first);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn many_pods_never_overfill_a_node() {
+    let world = World::start().await;
+    for i in 0..5 {
+        world.node(&format!("n{i}"), json!({})).await;
+    }
+    for i in 0..30 {
+        world.pod(&format!("p{i}"), "1", json!({})).await;
+    }
+    let placed = world
+        .until("twenty pods have their nodes", async || {
+            let pods = world.pods().list(&Default::default()).await.unwrap().items;
+            let nodes: Vec<String> = pods.into_iter().filter_map(|p| p.spec?.node_name).collect();
+            (nodes.len() >= 20).then_some(nodes)
+        })
+        .await;
+    for i in 0..5 {
+        assert_eq!(placed.iter().filter(|n| **n == format!("n{i}")).count(), 4);
+    }
+    world.stop().await;
+}
