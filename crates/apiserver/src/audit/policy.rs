@@ -195,7 +195,8 @@ impl Rule {
             }
         }
         let omit_stages = stages(&rule.omit_stages, &at("omitStages"), errors);
-        if !rule.paths.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty()) {
+        let of_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+        if !rule.paths.is_empty() && of_resources {
             let why = "rules cannot apply to both regular resources and non-resource URLs";
             errors.push(field::Error::invalid(at("nonResourceURLs"), rule.paths.clone(), why));
         }
