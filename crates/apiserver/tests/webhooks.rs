@@ -14,6 +14,7 @@ use homeostat_apiserver::ApiServer;
 use hook::{Hook, Reply};
 use serde_json::{Value, json};
 use support::{post, server};
+use tokio::sync::Barrier;
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const SCALERS: &str = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
@@ -116,4 +117,34 @@ async fn policies_look_again_at_what_a_webhook_changes() {
     let asked = asked.lock().unwrap();
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0]["object"]["data"]["seen"], "nothing");
+}
+
+#[tokio::test]
+async fn validating_webhooks_are_asked_at_once_and_heard_in_order() {
+    let s = server();
+    let barrier = Arc::new(Barrier::new(3));
+    let mut hooks = Vec::new();
+    let mut webhooks = Vec::new();
+    for (name, allowed) in [("a", true), ("b", false), ("c", false)] {
+        let barrier = barrier.clone();
+        // Asked one after another, the first would wait for ever.
+        let hook = Hook::start(move |review| {
+            let response = json!({"uid": review["request"]["uid"], "allowed": allowed, "warnings": [name],
+                "status": {"message": name}});
+            let kind =
+                json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+            Reply::Together(barrier.clone(), kind)
+        })
+        .await;
+        webhooks.push(json!({"name": format!("{name}.example.com"), "clientConfig": hook.config(),
+            "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 30,
+            "rules": rules("", "v1", "configmaps")}));
+        hooks.push(hook);
+    }
+    let body = json!({"metadata": {"name": "hooks"}, "webhooks": webhooks});
+    assert_eq!(post(&s, &format!("{GROUP}/validatingwebhookconfigurations"), body).await.code, 201);
+    let denied = post(&s, CONFIGMAPS, json!({"metadata": {"name": "x"}})).await;
+    assert_eq!(denied.code, 400, "{}", denied.body);
+    assert_eq!(denied.body["message"], "admission webhook \"b.example.com\" denied the request: b");
+    assert!(hooks.iter().all(|h| h.asked() == 1));
 }

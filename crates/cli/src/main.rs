@@ -86,7 +86,12 @@ fn main() -> ExitCode {
         }
     };
     init_logs();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let paced = match &cli.verb {
+        Verb::Up(args) => args.runtime(),
+        _ => None,
+    };
+    let plain = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match paced.unwrap_or_else(plain) {
         Ok(runtime) => runtime,
         Err(e) => return Complaint::new(format!("cannot start: {e}")).report(),
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_cluster::audit::{Level, Log, Policy};
-use homeostat_cluster::{Cluster, ClusterOptions, kubeconfig};
+use homeostat_cluster::{Cluster, ClusterOptions, Pace, kubeconfig};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Controllers to run: '*' all, 'name' one, '-name' not that one; 'scheduler' is one of them
     #[arg(long, default_value = "*", value_name = "LIST", allow_hyphen_values = true)]
     controllers: String,
+    /// How the scheduler decides: a kubescheduler.config.k8s.io/v1 KubeSchedulerConfiguration
+    #[arg(long, value_name = "FILE")]
+    scheduler_config: Option<PathBuf>,
     /// Admission plugins to leave out, such as ServiceAccount
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     disable_admission_plugins: Vec<String>,
@@ -56,9 +59,19 @@ pub(crate) struct Args {
     /// What the audit log tells of which request: an audit.k8s.io/v1 Policy
     #[arg(long, value_name = "FILE", requires = "audit_log")]
     audit_policy_file: Option<PathBuf>,
+    /// Let the cluster's time pass faster than the machine's, up to 3600x: its clock, timers, leases and schedules
+    #[arg(long, value_name = "PACE")]
+    time: Option<Pace>,
     /// Range of the Services' cluster addresses
     #[arg(long, default_value = "10.96.0.0/16", value_name = "CIDR")]
     service_cluster_ip_range: String,
+}
+
+impl Args {
+    /// What it is to run on: a runtime whose time passes at the pace asked for.
+    pub(crate) fn runtime(&self) -> Option<std::io::Result<tokio::runtime::Runtime>> {
+        self.time.map(Pace::runtime)
+    }
 }
 
 /// Runs until stopped.
@@ -78,6 +91,16 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
             ))
         })?;
         options.tokens(&csv).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?;
+    }
+    if let Some(file) = &args.scheduler_config {
+        let yaml = std::fs::read_to_string(file).map_err(|e| {
+            let path = file.display();
+            Complaint::new(format!("cannot read {path}: {e}; name a KubeSchedulerConfiguration"))
+        })?;
+        options.scheduler(&yaml).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?;
+    }
+    if let Some(pace) = args.time {
+        options.paced(pace);
     }
     let audit = audit_log(&args)?;
     options.audit = audit.clone().map(|log| log as _);

@@ -45,7 +45,7 @@ struct Target {
 impl Target {
     fn new(endpoint: &Endpoint) -> Self {
         let now = homeostat_model::Clock::system().now();
-        let admin = endpoint.authority().client("bench", &["system:masters"], now).expect("a certificate");
+        let admin = endpoint.authority().client("bench", "system:masters", now).expect("a certificate");
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from(endpoint.authority().der().to_vec())).expect("a root");
         let chain = vec![CertificateDer::from_pem_slice(admin.certificate.as_bytes()).expect("PEM")];

@@ -57,7 +57,7 @@ impl Endpoint {
         // The `kubernetes` Service has the range's first address.
         addresses.extend(services.hosts().next());
         let server = authority.server(NAMES, &addresses, now)?;
-        let admin = authority.client("kubernetes-admin", &["system:masters"], now)?;
+        let admin = authority.client("kubernetes-admin", "system:masters", now)?;
         let tls = tls(&authority, &server)?;
         Ok((Self { address, authority, admin }, tls))
     }

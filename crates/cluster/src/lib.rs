@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_access::User;
+use homeostat_apiserver::serve::{Limits, serve};
 use homeostat_apiserver::{ApiServer, Authentication, Config};
 use homeostat_model::{Clock, Entropy};
 use homeostat_sdk::Manager;
@@ -61,6 +62,7 @@ pub struct Cluster {
     clock: Clock,
     entropy: Entropy,
     service_range: ipnet::IpNet,
+    pace: Pace,
     authority: Arc<Authority>,
     /// Ends controllers, scheduler and nodes.
     parts: CancellationToken,
@@ -123,6 +125,7 @@ impl Cluster {
             clock: options.clock.clone(),
             entropy: options.entropy.clone(),
             service_range: options.service_range,
+            pace: options.pace,
             authority,
             parts: CancellationToken::new(),
             edges: CancellationToken::new(),
@@ -142,7 +145,7 @@ impl Cluster {
         };
         homeostat_controllers::add(&mut manager, &options.controllers, &config);
         if options.controllers.contains("scheduler") {
-            homeostat_scheduler::add(&mut manager);
+            homeostat_scheduler::add_with(&mut manager, options.scheduler.clone());
         }
         if options.nodes > 0 {
             let nodes = homeostat_node::NodeOptions { count: options.nodes, ..options.node.clone() };
@@ -186,13 +189,14 @@ impl Cluster {
             self.service_range,
             self.clock.now(),
         )?;
-        let edge = homeostat_apiserver::serve::serve(
-            self.server.clone(),
-            listener,
-            Some(tls),
-            homeostat_apiserver::serve::Limits::default(),
-            self.edges.clone(),
-        );
+        let usual = Limits::default();
+        let limits = Limits {
+            handshake: self.pace.outside(usual.handshake),
+            head: self.pace.outside(usual.head),
+            drain: self.pace.outside(usual.drain),
+            ..usual
+        };
+        let edge = serve(self.server.clone(), listener, Some(tls), limits, self.edges.clone());
         self.tasks.spawn(async move {
             if let Err(e) = edge.await {
                 tracing::error!(error = %e, "the TLS edge ended");
@@ -201,7 +205,8 @@ impl Cluster {
         Ok(endpoint)
     }
 
-    /// Ends it in order: first the parts, then the server's watches and connections; at the latest after `patience`.
+    /// Ends it in order: first the parts, then the server's watches and connections; at the latest after `patience` of
+    /// the machine's time.
     pub async fn stop(self, patience: Duration) {
         let end = async {
             self.parts.cancel();
@@ -210,6 +215,6 @@ impl Cluster {
             self.tasks.close();
             self.tasks.wait().await;
         };
-        let _ = tokio::time::timeout(patience, end).await;
+        let _ = tokio::time::timeout(self.pace.outside(patience), end).await;
     }
 }

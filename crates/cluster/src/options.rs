@@ -10,6 +10,7 @@ use homeostat_node::{NodeOptionError, NodeOptions};
 use ipnet::IpNet;
 
 use crate::controllers::{self, UnknownController};
+use crate::pace::Pace;
 
 /// The reference's admission plugins. Leaving one out that this server never had changes nothing.
 pub const ADMISSION_PLUGINS: &[&str] = &[
@@ -77,6 +78,9 @@ pub enum OptionError {
     /// A token file that isn't one.
     #[error("--token-auth-file: {0}")]
     Tokens(String),
+    /// A file that doesn't configure a scheduler.
+    #[error("--scheduler-config: {0}")]
+    Scheduler(#[from] homeostat_scheduler::ConfigurationError),
 }
 
 /// What a cluster is made of. The default is a test's: one node, all controllers.
@@ -88,6 +92,8 @@ pub struct ClusterOptions {
     pub node: NodeOptions,
     /// Controllers that run, by name.
     pub controllers: BTreeSet<&'static str>,
+    /// How the scheduler decides.
+    pub scheduler: homeostat_scheduler::Configuration,
     /// Admission plugins that are left out.
     pub disabled_admission: Vec<String>,
     /// Range of the Services' cluster addresses.
@@ -102,6 +108,8 @@ pub struct ClusterOptions {
     pub clock: Clock,
     /// Chance.
     pub entropy: Entropy,
+    /// How much faster than the machine's time it passes.
+    pub pace: Pace,
     /// Whether even the certificate authority's key comes from `entropy`, so that a seed determines every byte. Such a
     /// key is no secret.
     pub simulated: bool,
@@ -113,6 +121,7 @@ impl Default for ClusterOptions {
             nodes: 1,
             node: NodeOptions::default(),
             controllers: crate::known_controllers().iter().map(|k| k.name).collect(),
+            scheduler: homeostat_scheduler::Configuration::default(),
             disabled_admission: Vec::new(),
             service_range: IpNet::V4(ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16)),
             tokens: None,
@@ -120,12 +129,19 @@ impl Default for ClusterOptions {
             advertise: None,
             clock: Clock::system(),
             entropy: Entropy::system(),
+            pace: Pace::default(),
             simulated: false,
         }
     }
 }
 
 impl ClusterOptions {
+    /// Takes `--time`: on a runtime of this pace, the cluster's clock begins now and follows it.
+    pub fn paced(&mut self, pace: Pace) {
+        self.clock = Clock::starting_at(Clock::system().now());
+        self.pace = pace;
+    }
+
     /// Takes the reference's `--controllers` list.
     pub fn controllers(&mut self, list: &str) -> Result<(), OptionError> {
         self.controllers = controllers::parse(list, &crate::known_controllers())?;
@@ -137,6 +153,12 @@ impl ClusterOptions {
     pub fn nodes(&mut self, count: usize, capacity: &str, labels: &str) -> Result<(), OptionError> {
         self.node = NodeOptions::parse(count, capacity, labels)?;
         self.nodes = count;
+        Ok(())
+    }
+
+    /// Takes the text of a `KubeSchedulerConfiguration`.
+    pub fn scheduler(&mut self, yaml: &str) -> Result<(), OptionError> {
+        self.scheduler = homeostat_scheduler::Configuration::parse(yaml)?;
         Ok(())
     }
 

@@ -28,12 +28,18 @@ impl Pace {
     /// A day in 24 seconds. Faster, leases would expire between two ticks of a busy machine.
     pub const MOST: u32 = 3600;
 
+    /// A length of the machine's time, in a cluster's: what people and connections outside are given.
+    pub(crate) fn outside(self, time: Duration) -> Duration {
+        time.saturating_mul(self.0)
+    }
+
     /// A runtime of one thread whose time passes at this pace.
     ///
     /// # Errors
     /// If the operating system gives no runtime.
     pub fn runtime(self) -> std::io::Result<Runtime> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
         let (passed, mut passing) = mpsc::channel::<Duration>(1);
         runtime.spawn(async move {
             while let Some(time) = passing.recv().await {
@@ -45,7 +51,7 @@ impl Pace {
             let clock = Clock::system();
             let mut last = clock.now();
             loop {
-                std::thread::sleep(TICK);
+                pause(TICK);
                 let time = clock.since(last);
                 last = clock.now();
                 if passed.blocking_send(time).is_err() {
@@ -54,6 +60,18 @@ impl Pace {
             }
         });
         Ok(runtime)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one thread that lives in the machine's time")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
+impl Default for Pace {
+    /// The machine's own.
+    fn default() -> Self {
+        Self(1)
     }
 }
 

@@ -96,13 +96,12 @@ impl Authority {
         self.issue(params, now)
     }
 
-    /// A client's certificate: user name and groups, as the API server reads them (CN and O).
-    pub fn client(&self, user: &str, groups: &[&str], now: Timestamp) -> Result<Identity, rcgen::Error> {
+    /// A client's certificate: a user's name and group, as the API server reads them (CN and O). One group, for rcgen
+    /// keeps one value for each part of a name.
+    pub fn client(&self, user: &str, group: &str, now: Timestamp) -> Result<Identity, rcgen::Error> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, user);
-        for group in groups {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
-        }
+        params.distinguished_name.push(DnType::OrganizationName, group);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.issue(params, now)
     }
@@ -135,7 +134,7 @@ mod tests {
     fn certificates_name_their_user_and_verify() {
         let now: Timestamp = "2026-05-06T07:08:09Z".parse().unwrap();
         let ca = Authority::new("homeostat-ca", now).unwrap();
-        let id = ca.client("kubernetes-admin", &["system:masters"], now).unwrap();
+        let id = ca.client("kubernetes-admin", "system:masters", now).unwrap();
         let (_, pem) = x509_parser::pem::parse_x509_pem(id.certificate.as_bytes()).unwrap();
         let cert = pem.parse_x509().unwrap();
         assert_eq!(cert.subject().iter_common_name().next().unwrap().as_str().unwrap(), "kubernetes-admin");

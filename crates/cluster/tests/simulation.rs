@@ -1,7 +1,9 @@
 //! Virtual time: a seed determines every byte of a cluster's life, and long times are short.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use homeostat_cluster::audit::{Audit, Event, Interest, Level};
 use homeostat_cluster::{Cluster, ClusterOptions, simulate};
 use http::Request;
 use kube::Client;
@@ -76,15 +78,34 @@ async fn everything(client: &Client) -> Vec<String> {
     all
 }
 
-/// An hour of a cluster's life, and all that is left of it.
+/// Every stage of every request, with its time.
+#[derive(Debug, Default)]
+struct Trail(Mutex<Vec<String>>);
+
+impl Audit for Trail {
+    fn interest(&self, _: &homeostat_access::Attributes<'_>) -> Interest {
+        Interest { level: Level::Metadata, ..Interest::default() }
+    }
+
+    fn tell(&self, event: Event) {
+        self.0.lock().unwrap().push(serde_json::to_string(&event).unwrap());
+    }
+}
+
+/// An hour of a cluster's life: who asked for what and when, and all that is left of it.
 fn life(seed: u64) -> Vec<String> {
     simulate(async || {
-        let options = ClusterOptions { nodes: 3, ..ClusterOptions::simulated(seed) };
+        let trail = Arc::new(Trail::default());
+        let audit = Some(trail.clone() as Arc<dyn Audit>);
+        let options = ClusterOptions { nodes: 3, audit, ..ClusterOptions::simulated(seed) };
         let cluster = Cluster::with(options).await.unwrap();
         let client = cluster.client();
         workload(&client).await;
         tokio::time::sleep(HOUR / 2).await;
-        everything(&client).await
+        let left = everything(&client).await;
+        let mut life = std::mem::take(&mut *trail.0.lock().unwrap());
+        life.extend(left);
+        life
     })
     .unwrap()
 }
@@ -92,12 +113,15 @@ fn life(seed: u64) -> Vec<String> {
 #[test]
 fn a_seed_determines_every_byte() {
     let (first, second) = (life(7), life(7));
-    assert_eq!(first.len(), second.len());
     for (a, b) in first.iter().zip(&second) {
         assert_eq!(a, b);
     }
+    assert_eq!(first.len(), second.len());
     let left = first.concat();
     assert!(left.contains("\"name\":\"tick-"), "jobs were made");
-    assert!(!left.contains("\"namespace\":\"gone\""), "a namespace went with what was in it");
+    assert!(
+        !left.contains("\"namespace\":\"gone\",\"resourceVersion"),
+        "a namespace went with what was in it"
+    );
     assert_ne!(first, life(8), "another seed, other uids");
 }

@@ -1,7 +1,7 @@
 //! Admission webhooks: which are asked about a write, what they are asked, and what their answers do.
 //!
 //! Configurations are read from the store when a write comes and parsed once per revision. Mutating ones are asked one
-//! after another, each seeing what those before it made of the object; then validating ones see the result.
+//! after another, each seeing what those before it made of the object; then validating ones see the result, all at once.
 //! Invariant: webhook and policy configurations themselves are never shown to a webhook.
 
 use std::sync::{Arc, PoisonError};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures::future::join_all;
 use homeostat_model::Status;
 use homeostat_model::field::quote;
 use homeostat_model::status::{Details, Result};
@@ -204,13 +205,10 @@ pub(super) async fn settle(
     Ok(new)
 }
 
-/// Lets validating webhooks veto a write; on deletes, where nothing can be changed, mutating ones too.
+/// Lets validating webhooks veto a write; on deletes, where nothing can be changed, mutating ones before them.
 pub(super) async fn validate(a: &Attributes<'_>) -> Result<()> {
-    for mutating in [true, false] {
-        if mutating && a.object.is_some() {
-            continue;
-        }
-        for h in configured(a.w, mutating).iter() {
+    if a.object.is_none() {
+        for h in configured(a.w, true).iter() {
             let Some(matched) = h.criteria.matches(a) else { continue };
             let view = View::of(a, &matched).await?;
             if holds(a, h, &view)? {
@@ -218,7 +216,23 @@ pub(super) async fn validate(a: &Attributes<'_>) -> Result<()> {
             }
         }
     }
-    Ok(())
+    let hooks = configured(a.w, false);
+    let matched: Vec<_> = hooks.iter().filter_map(|h| Some((h, h.criteria.matches(a)?))).collect();
+    let mut asked = Vec::new();
+    for (h, matched) in &matched {
+        let view = View::of(a, matched).await?;
+        if holds(a, h, &view)? {
+            asked.push((*h, view));
+        }
+    }
+    // All at once, for none depends on another; heard in their order, so that it is always the same one that denies.
+    let answers = join_all(asked.iter().map(|(h, view)| answer(a, h, view))).await;
+    let mut verdict = Ok(());
+    for ((h, _), answer) in asked.iter().zip(answers) {
+        let heard = answer.and_then(|response| heed(a.w, h, response));
+        verdict = verdict.and(heard.map(drop));
+    }
+    verdict
 }
 
 /// The request of the question.
@@ -271,8 +285,13 @@ pub(crate) fn any_mutating(w: &Writing<'_>) -> bool {
         || !snapshot.is_empty("mutatingadmissionpolicybindings.admissionregistration.k8s.io")
 }
 
-/// Asks a webhook; its response, or `None` where it could not be had and may be done without.
+/// Asks a webhook and heeds what it says: its response, or `None` where it could not be had and may be done without.
 async fn ask(a: &Attributes<'_>, h: &Hook, view: &View<'_>) -> Result<Option<Value>> {
+    heed(a.w, h, answer(a, h, view).await?)
+}
+
+/// What a webhook says, or `None` where it says nothing and may be done without.
+async fn answer(a: &Attributes<'_>, h: &Hook, view: &View<'_>) -> Result<Option<Value>> {
     let w = a.w;
     if w.dry_run && !h.dry_run {
         let why = format!("admission webhook {} does not support dry run", quote(&h.name));
@@ -284,16 +303,19 @@ async fn ask(a: &Attributes<'_>, h: &Hook, view: &View<'_>) -> Result<Option<Val
         Ok(v) => response(&v, &uid, h),
         Err(why) => Err(format!("failed to call webhook: {why}")),
     };
-    let response = match answer {
-        Ok(r) => r,
+    match answer {
+        Ok(response) => Ok(Some(response)),
         Err(why) if h.ignore => {
             tracing::warn!(webhook = h.name, error = why, "a webhook failed and is ignored");
-            return Ok(None);
+            Ok(None)
         }
-        Err(why) => {
-            return Err(Status::internal(format!("failed calling webhook {}: {why}", quote(&h.name))));
-        }
-    };
+        Err(why) => Err(Status::internal(format!("failed calling webhook {}: {why}", quote(&h.name)))),
+    }
+}
+
+/// Passes on the warnings and annotations of a response, and denies what it denies.
+fn heed(w: &Writing<'_>, h: &Hook, response: Option<Value>) -> Result<Option<Value>> {
+    let Some(response) = response else { return Ok(None) };
     if let Some(sink) = w.sink {
         let warnings = response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         sink.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings.map(str::to_owned));

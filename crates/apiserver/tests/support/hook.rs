@@ -20,6 +20,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
@@ -29,6 +30,8 @@ pub enum Reply {
     Json(Value),
     /// This code with these bytes.
     Bytes(u16, Vec<u8>),
+    /// This, once everybody whom the barrier waits for is asked.
+    Together(Arc<Barrier>, Value),
     /// Nothing, ever.
     Silence,
     /// A body without an end.
@@ -117,6 +120,10 @@ async fn respond(reply: Reply) -> Result<Response<Body>, std::io::Error> {
     let (code, body): (u16, Body) = match reply {
         Reply::Json(v) => (200, Box::pin(Full::new(Bytes::from(v.to_string())))),
         Reply::Bytes(code, bytes) => (code, Box::pin(Full::new(Bytes::from(bytes)))),
+        Reply::Together(barrier, v) => {
+            barrier.wait().await;
+            (200, Box::pin(Full::new(Bytes::from(v.to_string()))))
+        }
         Reply::Silence => std::future::pending().await,
         Reply::Endless => {
             let chunk = Bytes::from(vec![b' '; 64 * 1024]);
