@@ -32,10 +32,8 @@ pub(crate) fn role(
     let mut metadata = meta(name, options, suffix);
     let (role, binding) =
         if cluster { ("ClusterRole", "ClusterRoleBinding") } else { ("Role", "RoleBinding") };
-    if cluster {
-        if let Some(fields) = metadata.as_object_mut() {
-            fields.remove("namespace");
-        }
+    if cluster && let Some(fields) = metadata.as_object_mut() {
+        fields.remove("namespace");
     }
     [
         json!({

@@ -131,10 +131,13 @@ fn objects(
 fn describe(schema: &Value, part: &Value, tagged: bool, any: bool) -> Value {
     let mut schema = schema.clone();
     let only = part["properties"].as_object().is_some_and(|p| p.len() == 1);
-    if only && !tagged && !any && schema.get("description").is_none() {
-        if let (Some(text), Some(fields)) = (part.get("description"), schema.as_object_mut()) {
-            fields.insert("description".into(), text.clone());
-        }
+    if only
+        && !tagged
+        && !any
+        && schema.get("description").is_none()
+        && let (Some(text), Some(fields)) = (part.get("description"), schema.as_object_mut())
+    {
+        fields.insert("description".into(), text.clone());
     }
     schema
 }
