@@ -215,8 +215,8 @@ proptest! {
         if checked.error.is_some() && homeostat_schema::cel::check(&rule).is_err() {
             prop_assert!(!errors(&rule, &object).is_empty(), "{}", rule);
         }
-        // What it takes never fails for its types.
-        if checked.error.is_none() {
+        // What it takes never fails for its types, save that of an empty list's elements, which nothing tells.
+        if checked.error.is_none() && !rule.contains("([])") {
             for why in errors(&rule, &object) {
                 prop_assert!(!why.contains("no such overload"), "{}: {}", rule, why);
             }

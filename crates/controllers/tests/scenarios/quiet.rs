@@ -104,7 +104,8 @@ fn an_idle_cluster_is_idle() {
         world.pass(HOUR).await;
         let counted = world.count.take();
         let sum: usize = counted.values().sum();
-        assert!(sum < 20, "{sum} requests in an hour: {counted:#?}");
+        // There is no node: as in the reference, the scheduler tries each of the three pods again every five minutes.
+        assert!(sum < 20 + 3 * 12, "{sum} requests in an hour: {counted:#?}");
     })
     .unwrap();
 }

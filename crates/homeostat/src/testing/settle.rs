@@ -80,6 +80,10 @@ impl std::error::Error for Unsettled {}
 
 /// Lines of changes that a report shows.
 const MOST_LINES: usize = 20;
+/// Looks at what changes, until all of it is seen.
+const LOOKS: u32 = 16;
+/// What a line says of an object that was written and is as before.
+const UNSEEN: &str = "nothing to be seen";
 /// Fields that a line names.
 const MOST_FIELDS: usize = 5;
 
@@ -123,10 +127,18 @@ impl Settle {
 
     /// Looks at what changes, and who changes it.
     async fn accuse(&self, client: &Client, ticker: &Ticker) -> kube::Result<Vec<String>> {
-        let before = look(client, None).await?;
-        ticker.nap(self.quiet).await;
-        let after = look(client, None).await?;
-        Ok(differences(&before, &after))
+        let (mut before, mut lines) = (look(client, None).await?, Vec::new());
+        for look_again in 1..=LOOKS {
+            ticker.nap(self.quiet / look_again).await;
+            let after = look(client, None).await?;
+            lines = differences(&before, &after);
+            // What two write by turns may be by chance what it was.
+            if !lines.iter().any(|line| line.contains(UNSEEN)) {
+                break;
+            }
+            before = after;
+        }
+        Ok(lines)
     }
 }
 
@@ -169,8 +181,7 @@ fn differences(before: &Objects, after: &Objects) -> Vec<String> {
                 changed("", old, new, &mut fields);
                 let more = fields.len().saturating_sub(MOST_FIELDS);
                 fields.truncate(MOST_FIELDS);
-                let mut fields =
-                    if fields.is_empty() { "nothing to be seen".to_owned() } else { fields.join(", ") };
+                let mut fields = if fields.is_empty() { UNSEEN.to_owned() } else { fields.join(", ") };
                 if more > 0 {
                     fields.push_str(&format!(" and {more} more"));
                 }

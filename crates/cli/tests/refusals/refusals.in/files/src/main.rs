@@ -1,1 +1,3 @@
+//! A program that was here before.
+
 fn main() {}
