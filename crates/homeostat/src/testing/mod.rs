@@ -37,7 +37,8 @@
 //! assert_eq!(
 //!     world.tree("default").await,
 //!     "Secret/password\n\
-//!      └── ConfigMap/password\n"
+//!      └── ConfigMap/password\n\
+//!      Service/kubernetes\n"
 //! );
 //! # });
 //! ```
