@@ -12,12 +12,10 @@ use k8s_openapi::api::core::v1::{EndpointAddress, Endpoints, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::common::pod_control;
+use super::plan::{MANAGER_LABEL, Plan, SERVICE_LABEL, existing};
 
 /// The most addresses of a subset that are mirrored (the reference's default).
 const LIMIT: usize = 1000;
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslicemirroring-controller.k8s.io";
 const SKIP_LABEL: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// Endpoints with this annotation are an old form of lease.
@@ -114,13 +112,6 @@ fn endpoint(address: &EndpointAddress, ready: bool) -> Endpoint {
     }
 }
 
-#[derive(Debug, Default)]
-struct Plan {
-    create: Vec<EndpointSlice>,
-    update: Vec<EndpointSlice>,
-    delete: Vec<Arc<EndpointSlice>>,
-}
-
 fn plan(wanted: Vec<EndpointSlice>, existing: &[Arc<EndpointSlice>]) -> Plan {
     let mut plan = Plan::default();
     let mut rest = existing.to_vec();
@@ -160,11 +151,7 @@ impl Operator for Mirror {
 
     async fn reconcile(&self, endpoints: &Endpoints, cx: &Context<Self>) -> Result<Next> {
         let service = cx.read::<Service, _>(cx.name());
-        let ours = |s: &Arc<EndpointSlice>| {
-            s.metadata.labels.as_ref().and_then(|l| l.get(MANAGER_LABEL)).map(String::as_str) == Some(MANAGER)
-        };
-        let existing: Vec<Arc<EndpointSlice>> =
-            cx.owned::<EndpointSlice, _>().into_iter().filter(ours).collect();
+        let existing = existing(cx, MANAGER);
         let wanted =
             if is_mirrored(endpoints, service.as_deref()) { wanted(endpoints) } else { Wanted::default() };
         if wanted.invalid > 0 {
@@ -180,18 +167,7 @@ impl Operator for Mirror {
             cx.event(Event::warning("TooManyAddressesToMirror", text)).await;
         }
         let plan = plan(wanted.slices, &existing);
-        for slice in plan.create {
-            match cx.create::<EndpointSlice, _>(slice).await {
-                Err(e) if pod_control::is_namespace_terminating(&e) => return Ok(Next::done()),
-                other => drop(other?),
-            }
-        }
-        for slice in &plan.update {
-            cx.update::<EndpointSlice, _>(slice).await?;
-        }
-        for slice in &plan.delete {
-            cx.delete::<EndpointSlice, _>(&**slice).await?;
-        }
+        plan.carry_out(cx).await?;
         Ok(Next::done())
     }
 

@@ -1,10 +1,12 @@
 //! Where a Service's traffic goes: EndpointSlices, and the older Endpoints, from the pods that its selector matches.
 //!
 //! [`backend`] says what a pod contributes, [`slices`] and [`subsets`] arrange it in the two forms. The Endpoints of
-//! Services without a selector are their users' business; [`mirror`] makes slices of them.
+//! Services without a selector are their users' business; [`mirror`] makes slices of them. [`plan`] carries out what both
+//! want of slices.
 
 mod backend;
 pub(crate) mod mirror;
+mod plan;
 pub(crate) mod slices;
 pub(crate) mod subsets;
 

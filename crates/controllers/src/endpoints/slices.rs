@@ -12,12 +12,10 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::backend::{Backend, Port, backend};
-use crate::common::pod_control;
+use super::plan::{MANAGER_LABEL, Plan, SERVICE_LABEL, existing};
 
 /// The most endpoints in a slice (the reference's default).
 const LIMIT: usize = 100;
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -37,28 +35,13 @@ impl Operator for EndpointSlices {
         let Some(selector) = super::selector(service) else { return Ok(Next::done()) };
         let namespace = cx.namespace().unwrap_or_default();
         let pods = super::pods_of(&cx.cache::<Pod, _>(), namespace, selector);
-        let ours = |s: &Arc<EndpointSlice>| {
-            s.metadata.labels.as_ref().and_then(|l| l.get(MANAGER_LABEL)).map(String::as_str) == Some(MANAGER)
-        };
-        let existing: Vec<Arc<EndpointSlice>> =
-            cx.owned::<EndpointSlice, _>().into_iter().filter(ours).collect();
+        let existing = existing(cx, MANAGER);
         let nodes = cx.cache::<Node, _>();
         let zone = |node: &str| {
             nodes.get(&homeostat_sdk::Key::cluster(node))?.metadata.labels.as_ref()?.get(ZONE).cloned()
         };
         let plan = plan(service, &pods, &existing, zone);
-        for slice in plan.create {
-            match cx.create::<EndpointSlice, _>(slice).await {
-                Err(e) if pod_control::is_namespace_terminating(&e) => return Ok(Next::done()),
-                other => drop(other?),
-            }
-        }
-        for slice in &plan.update {
-            cx.update::<EndpointSlice, _>(slice).await?;
-        }
-        for slice in &plan.delete {
-            cx.delete::<EndpointSlice, _>(&**slice).await?;
-        }
+        plan.carry_out(cx).await?;
         Ok(Next::done())
     }
 
@@ -70,13 +53,6 @@ impl Operator for EndpointSlices {
     fn watches(&self, watches: &mut Watches<Self>) {
         watches.changes::<Pod, _>(|change, view| super::concerned(change, &view.resources()));
     }
-}
-
-#[derive(Debug, Default)]
-struct Plan {
-    create: Vec<EndpointSlice>,
-    update: Vec<EndpointSlice>,
-    delete: Vec<Arc<EndpointSlice>>,
 }
 
 /// The families of a Service, by address type.
