@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 
 use super::fence::Fence;
 use super::gate::{Keeper, Scope};
-use super::lease::{Held, Leases, Observed, holder};
+use super::lease::{self, Held, Leases, Observed, holder};
 use crate::event::{Event, Recorder};
 use crate::metrics::Common;
 
@@ -51,9 +51,9 @@ impl LeaderElection {
             lease: lease.into(),
             namespace: None,
             identity: None,
-            lease_duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(2),
+            lease_duration: lease::DURATION,
+            renew_deadline: lease::DEADLINE,
+            retry_period: lease::RETRY,
         }
     }
 

@@ -14,6 +14,11 @@ use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
+/// client-go's times: how long a lease lasts, how long its holder tries to renew it, and how long between tries.
+pub(super) const DURATION: Duration = Duration::from_secs(15);
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+pub(super) const RETRY: Duration = Duration::from_secs(2);
+
 /// The leases of a namespace, for one holder.
 pub(super) struct Leases {
     api: Api<Lease>,

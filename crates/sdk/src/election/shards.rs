@@ -25,7 +25,7 @@ use tracing::{debug, info, warn};
 
 use super::fence::Fence;
 use super::gate::{Former, Keeper, Scope};
-use super::lease::{Held, Leases, Observed, holder};
+use super::lease::{self, Held, Leases, Observed, holder};
 use super::ring::Ring;
 use crate::metrics::Common;
 
@@ -68,9 +68,9 @@ impl Sharding {
             group: group.into(),
             namespace: None,
             identity: None,
-            lease_duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(2),
+            lease_duration: lease::DURATION,
+            renew_deadline: lease::DEADLINE,
+            retry_period: lease::RETRY,
         }
     }
 
