@@ -12,6 +12,8 @@ use homeostat_model::Clock;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
+use crate::simulation::paused;
+
 /// How often time is moved on, in the machine's time.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -38,8 +40,7 @@ impl Pace {
     /// # Errors
     /// If the operating system gives no runtime.
     pub fn runtime(self) -> std::io::Result<Runtime> {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+        let runtime = paused()?;
         let (passed, mut passing) = mpsc::channel::<Duration>(1);
         runtime.spawn(async move {
             while let Some(time) = passing.recv().await {

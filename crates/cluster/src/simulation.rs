@@ -5,6 +5,7 @@
 //! Invariant: nothing of the machine (time, randomness, hash order, other threads) shows in what happens.
 
 use homeostat_model::{Clock, Entropy, Timestamp};
+use tokio::runtime::Runtime;
 
 use crate::{Cluster, ClusterOptions, StartError};
 
@@ -53,6 +54,10 @@ impl ClusterOptions {
 /// # Errors
 /// If the operating system gives no runtime.
 pub fn simulate<T>(body: impl AsyncFnOnce() -> T) -> std::io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
-    Ok(runtime.block_on(body()))
+    Ok(paused()?.block_on(body()))
+}
+
+/// A runtime of one thread whose time is paused.
+pub(crate) fn paused() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()
 }
