@@ -1,7 +1,8 @@
 //! `homeostat up`: the control plane alone, until Ctrl-C or SIGTERM.
 
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,20 +85,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     options.disabled_admission(&args.disable_admission_plugins)?;
     options.service_range(&args.service_cluster_ip_range)?;
     if let Some(file) = &args.token_auth_file {
-        let csv = std::fs::read_to_string(file).map_err(|e| {
-            Complaint::new(format!(
-                "cannot read {}: {e}; name a CSV file of token,user,uid,\"groups\"",
-                file.display()
-            ))
-        })?;
-        options.tokens(&csv).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?;
+        let csv = read(file, "a CSV file of token,user,uid,\"groups\"")?;
+        options.tokens(&csv).map_err(|e| wrong(file, e))?;
     }
     if let Some(file) = &args.scheduler_config {
-        let yaml = std::fs::read_to_string(file).map_err(|e| {
-            let path = file.display();
-            Complaint::new(format!("cannot read {path}: {e}; name a KubeSchedulerConfiguration"))
-        })?;
-        options.scheduler(&yaml).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?;
+        let yaml = read(file, "a KubeSchedulerConfiguration")?;
+        options.scheduler(&yaml).map_err(|e| wrong(file, e))?;
     }
     if let Some(pace) = args.time {
         options.paced(pace);
@@ -122,16 +115,25 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     }
 }
 
+/// The text of a file that a flag names; `what` it should be.
+fn read(file: &Path, what: &str) -> Result<String, Complaint> {
+    std::fs::read_to_string(file)
+        .map_err(|e| Complaint::new(format!("cannot read {}: {e}; name {what}", file.display())))
+}
+
+/// What is wrong with such a file.
+fn wrong(file: &Path, why: impl Display) -> Complaint {
+    Complaint::new(format!("{}: {why}", file.display()))
+}
+
 /// The audit log, if one is asked for.
 fn audit_log(args: &Args) -> Result<Option<Arc<Log>>, Complaint> {
     let Some(path) = &args.audit_log else { return Ok(None) };
     let policy = match &args.audit_policy_file {
         None => Policy::all(Level::Metadata),
         Some(file) => {
-            let text = std::fs::read_to_string(file).map_err(|e| {
-                Complaint::new(format!("cannot read {}: {e}; name an audit.k8s.io/v1 Policy", file.display()))
-            })?;
-            Policy::parse(&text).map_err(|e| Complaint::new(format!("{}: {e}", file.display())))?
+            let text = read(file, "an audit.k8s.io/v1 Policy")?;
+            Policy::parse(&text).map_err(|e| wrong(file, e))?
         }
     };
     let log = Log::open(path, policy).map_err(|e| {
