@@ -22,7 +22,7 @@ pub(crate) fn write(server: &Arc<Server>) {
     for (group, plural, object) in objects(server) {
         put(server, &table, group, plural, object, &now);
     }
-    for object in homeostat_access::bootstrap::objects() {
+    for object in homeostat_access::bootstrap::objects().into_iter().chain(server.config.roles.clone()) {
         let plural = match object["kind"].as_str() {
             Some("ClusterRole") => "clusterroles",
             Some("ClusterRoleBinding") => "clusterrolebindings",

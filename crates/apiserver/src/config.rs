@@ -2,6 +2,7 @@
 //! here. It holds no running thing but the store, the clock and the entropy.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use homeostat_model::{Clock, Entropy};
 use homeostat_store::Store;
@@ -37,8 +38,12 @@ pub struct Config {
     pub advertise: String,
     /// What `/version` says.
     pub version: Version,
+    /// Roles and bindings that a fresh server has besides the reference's: for parts of a cluster that come with it.
+    pub roles: Vec<serde_json::Value>,
     /// Resources that are computed, not stored.
     pub computed: Vec<Arc<dyn Computed>>,
+    /// Time between the bookmarks of a watch; the reference's is a minute.
+    pub bookmark_every: Duration,
     /// Is told of requests.
     pub audit: Option<Arc<dyn Audit>>,
     /// Requests that may be under way at a time.
@@ -77,7 +82,9 @@ impl Config {
             enabled_admission_plugins: Vec::new(),
             advertise: "127.0.0.1:6443".to_owned(),
             version: Version::default(),
+            roles: Vec::new(),
             computed: Vec::new(),
+            bookmark_every: Duration::from_secs(60),
             audit: None,
             most: InFlight::default(),
         }

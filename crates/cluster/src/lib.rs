@@ -4,6 +4,7 @@
 //! serves the same thing over TLS. It only wires: what a part does is that part's business.
 //! Invariant: controllers, scheduler, nodes and operators reach the state through the API alone.
 
+mod cadence;
 pub mod controllers;
 mod endpoint;
 mod inprocess;
@@ -27,6 +28,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use cadence::Cadence;
 use controllers::Known;
 pub use homeostat_apiserver::audit;
 
@@ -36,8 +38,10 @@ pub use pace::{Pace, PaceError};
 use pki::Authority;
 pub use simulation::simulate;
 
-/// The user that the cluster's own parts act as.
-const SYSTEM: &str = "system:kube-controller-manager";
+/// The user that all caches of the cluster's own parts are fed as; RBAC lets it list and watch everything.
+const READER: &str = "system:kube-controller-manager";
+/// The user that the scheduler acts as.
+const SCHEDULER: &str = "system:kube-scheduler";
 /// Issuer of service account tokens.
 const ISSUER: &str = "https://kubernetes.default.svc";
 /// The group of cluster administrators.
@@ -46,7 +50,7 @@ const MASTERS: &str = "system:masters";
 /// The controllers that there are, the scheduler among them.
 pub fn known_controllers() -> Vec<Known> {
     let mut known: Vec<Known> =
-        homeostat_controllers::NAMES.iter().map(|(name, alias)| Known { name, alias }).collect();
+        homeostat_controllers::CONTROLLERS.iter().map(|c| Known { name: c.name, alias: c.alias }).collect();
     known.push(Known { name: "scheduler", alias: "kube-scheduler" });
     known
 }
@@ -113,9 +117,12 @@ impl Cluster {
             ..Authentication::default()
         };
         config.audit.clone_from(&options.audit);
+        config.bookmark_every = options.cadence.bookmark;
+        config.roles = homeostat_controllers::roles();
         let usage = homeostat_node::Metrics::default();
         if options.nodes > 0 {
             config.computed = metrics::resources(&usage);
+            config.roles.extend(homeostat_node::roles());
         }
         if let Some(address) = options.advertise {
             config.advertise = address.to_string();
@@ -136,19 +143,27 @@ impl Cluster {
     }
 
     fn run_parts(&self, options: &ClusterOptions, usage: &homeostat_node::Metrics) {
-        let client = self.client_as(SYSTEM, &[MASTERS]);
-        let mut manager =
-            Manager::new(client).with_clock(self.clock.clone()).with_entropy(self.entropy.clone());
+        let mut manager = Manager::new(self.client_as(READER, &[]))
+            .with_clock(self.clock.clone())
+            .with_entropy(self.entropy.clone())
+            .with_watch_timeout(options.cadence.watch);
         let config = homeostat_controllers::Config {
             root_ca: self.authority.pem().to_owned(),
             root_ca_key: self.authority.key_pem(),
+            node_monitor_grace: options.cadence.grace(),
         };
-        homeostat_controllers::add(&mut manager, &options.controllers, &config);
+        homeostat_controllers::add(&mut manager, &options.controllers, &config, |controller| {
+            self.client_as_account(homeostat_controllers::NAMESPACE, controller.account)
+        });
         if options.controllers.contains("scheduler") {
+            manager.act_through(self.client_as(SCHEDULER, &[]));
             homeostat_scheduler::add_with(&mut manager, options.scheduler.clone());
         }
         if options.nodes > 0 {
-            let nodes = homeostat_node::NodeOptions { count: options.nodes, ..options.node.clone() };
+            let (count, heartbeat) = (options.nodes, options.cadence.heartbeat);
+            let nodes = homeostat_node::NodeOptions { count, heartbeat, ..options.node.clone() };
+            let (namespace, account) = homeostat_node::ACCOUNT;
+            manager.act_through(self.client_as_account(namespace, account));
             homeostat_node::add_with(&mut manager, nodes, usage);
         }
         let stop = self.parts.clone();
@@ -169,6 +184,12 @@ impl Cluster {
         let groups =
             groups.iter().map(|g| (*g).to_owned()).chain(["system:authenticated".to_owned()]).collect();
         inprocess::client(self.server.clone(), User { name: user.to_owned(), groups, ..User::default() })
+    }
+
+    /// A client that acts as a service account.
+    pub fn client_as_account(&self, namespace: &str, account: &str) -> kube::Client {
+        let user = format!("system:serviceaccount:{namespace}:{account}");
+        self.client_as(&user, &["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")])
     }
 
     /// The cluster's time.

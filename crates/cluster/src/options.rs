@@ -9,6 +9,7 @@ use homeostat_model::{Clock, Entropy};
 use homeostat_node::{NodeOptionError, NodeOptions};
 use ipnet::IpNet;
 
+use crate::cadence::Cadence;
 use crate::controllers::{self, UnknownController};
 use crate::pace::Pace;
 
@@ -108,6 +109,8 @@ pub struct ClusterOptions {
     pub clock: Clock,
     /// Chance.
     pub entropy: Entropy,
+    /// How often its parts show that they are alive.
+    pub cadence: Cadence,
     /// How much faster than the machine's time it passes.
     pub pace: Pace,
     /// Whether even the certificate authority's key comes from `entropy`, so that a seed determines every byte. Such a
@@ -129,6 +132,7 @@ impl Default for ClusterOptions {
             advertise: None,
             clock: Clock::system(),
             entropy: Entropy::system(),
+            cadence: Cadence::default(),
             pace: Pace::default(),
             simulated: false,
         }

@@ -15,6 +15,7 @@ mod deployment;
 mod disruption;
 mod endpoints;
 mod garbage;
+mod identity;
 mod job;
 mod namespace;
 mod node;
@@ -29,53 +30,32 @@ mod ttl;
 mod volume;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use homeostat_sdk::Manager;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::ReplicationController;
+use kube::Client;
 
-/// The controllers that there are: kube-controller-manager's name, and the name that older releases used.
-pub const NAMES: &[(&str, &str)] = &[
-    ("certificatesigningrequest-approving-controller", "csrapproving"),
-    ("certificatesigningrequest-cleaner-controller", "csrcleaner"),
-    ("certificatesigningrequest-signing-controller", "csrsigning"),
-    ("clusterrole-aggregation-controller", "clusterrole-aggregation"),
-    ("cronjob-controller", "cronjob"),
-    ("daemonset-controller", "daemonset"),
-    ("deployment-controller", "deployment"),
-    ("disruption-controller", "disruption"),
-    ("endpoints-controller", "endpoint"),
-    ("endpointslice-controller", "endpointslice"),
-    ("endpointslice-mirroring-controller", "endpointslicemirroring"),
-    ("ephemeral-volume-controller", "ephemeral-volume"),
-    ("garbage-collector-controller", "garbagecollector"),
-    ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
-    ("job-controller", "job"),
-    ("namespace-controller", "namespace"),
-    ("node-lifecycle-controller", "nodelifecycle"),
-    ("persistentvolume-binder-controller", "persistentvolume-binder"),
-    ("persistentvolume-expander-controller", "persistentvolume-expander"),
-    ("persistentvolume-protection-controller", "pv-protection"),
-    ("persistentvolumeclaim-protection-controller", "pvc-protection"),
-    ("pod-garbage-collector-controller", "podgc"),
-    ("replicaset-controller", "replicaset"),
-    ("replicationcontroller-controller", "replicationcontroller"),
-    ("resourcequota-controller", "resourcequota"),
-    ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
-    ("serviceaccount-controller", "serviceaccount"),
-    ("serviceaccount-token-controller", "serviceaccount-token"),
-    ("statefulset-controller", "statefulset"),
-    ("taint-eviction-controller", "taint-eviction"),
-    ("ttl-after-finished-controller", "ttl-after-finished"),
-];
+pub use identity::{CONTROLLERS, Controller, NAMESPACE, roles};
 
 /// What controllers have to be told.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Config {
     /// The certificate authority of the API server, PEM; what `kube-root-ca.crt` publishes. May be empty.
     pub root_ca: String,
     /// Its private key, PEM; what certificates are signed with. May be empty: then none are.
     pub root_ca_key: String,
+    /// How long a node may be silent, kube-controller-manager's `--node-monitor-grace-period`.
+    pub node_monitor_grace: Duration,
+}
+
+impl Default for Config {
+    /// The reference's defaults, and no certificate authority.
+    fn default() -> Self {
+        let node_monitor_grace = Duration::from_secs(50);
+        Self { root_ca: String::new(), root_ca_key: String::new(), node_monitor_grace }
+    }
 }
 
 impl std::fmt::Debug for Config {
@@ -85,10 +65,17 @@ impl std::fmt::Debug for Config {
     }
 }
 
-/// Adds the controllers with these names to a manager.
-pub fn add(manager: &mut Manager, names: &BTreeSet<&'static str>, config: &Config) {
-    for name in NAMES.iter().map(|(name, _)| *name).filter(|name| names.contains(name)) {
-        add_one(manager, name, config);
+/// Adds the controllers with these names to a manager; each acts through the client that `client` gives it, as a user
+/// who may do what [`roles`] and the reference's `system:controller:` roles say. What they read comes through the
+/// manager's own client, who may list and watch everything.
+pub fn add(
+    manager: &mut Manager,
+    names: &BTreeSet<&'static str>,
+    config: &Config,
+    client: impl Fn(&Controller) -> Client,
+) {
+    for controller in CONTROLLERS.iter().filter(|c| names.contains(c.name)) {
+        add_one(manager.act_through(client(controller)), controller.name, config);
     }
 }
 
@@ -112,7 +99,9 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "horizontal-pod-autoscaler-controller" => manager.add(autoscaler::Autoscalers::default()),
         "job-controller" => manager.add(job::Jobs::default()),
         "namespace-controller" => manager.add(namespace::Namespaces),
-        "node-lifecycle-controller" => manager.add(node::lifecycle::NodeLifecycle),
+        "node-lifecycle-controller" => {
+            manager.add(node::lifecycle::NodeLifecycle::new(config.node_monitor_grace))
+        }
         "persistentvolume-binder-controller" => manager
             .add(volume::claims::Claims)
             .add(volume::volumes::Volumes)
@@ -136,14 +125,4 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "ttl-after-finished-controller" => manager.add(ttl::TtlAfterFinished),
         _ => manager,
     };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_sorted_and_stand_once() {
-        assert!(NAMES.windows(2).all(|w| w[0].0 < w[1].0));
-    }
 }

@@ -81,9 +81,7 @@ impl Operator for PodGc {
         let index: OnceLock<Index<Pod>> = OnceLock::new();
         watches.changes::<Node, _>(move |change, view| {
             let (Some(node), None) = (&change.old, &change.new) else { return Vec::new() };
-            let index = index.get_or_init(|| {
-                view.resources().index(|p| pods::node(p).map(str::to_owned).into_iter().collect())
-            });
+            let index = index.get_or_init(|| pods::by_node(&view.resources()));
             let name = node.metadata.name.as_deref().unwrap_or_default();
             index.get(name).iter().map(|p| Key::of(&**p)).collect()
         });

@@ -1,5 +1,5 @@
-//! Registers the machines as Nodes and keeps them alive: a Lease renewed every ten seconds, a status every five
-//! minutes and whenever it changes, as kubelets do.
+//! Registers the machines as Nodes and keeps them alive: a Lease renewed with every heartbeat, a status now and then and
+//! whenever it changes, as kubelets do.
 //!
 //! A Node that somebody deletes stays deleted, as with a kubelet that is not restarted; a machine that reboots
 //! registers again. Of a machine that is lost nothing is heard.
@@ -25,12 +25,10 @@ use crate::world::World;
 
 /// Where kubelets keep their leases.
 const NAMESPACE: &str = "kube-node-lease";
-/// Kubelet's default `nodeLeaseDurationSeconds`.
-const LEASE_SECONDS: i32 = 40;
-/// A quarter of the lease, as kubelets renew it.
-const RENEW: Duration = Duration::from_secs(10);
-/// Kubelet's default `nodeStatusReportFrequency`.
-const REPORT: Duration = Duration::from_secs(300);
+/// A lease holds for as many heartbeats (kubelet's `nodeLeaseDurationSeconds` is 40 s).
+const LEASE_BEATS: u32 = 4;
+/// The status is told after as many (kubelet's `nodeStatusReportFrequency` is 5 min).
+const REPORT_BEATS: u32 = 30;
 
 /// What was told of a machine that has a behavior.
 struct Told {
@@ -48,11 +46,12 @@ pub(crate) async fn keep(world: Arc<World>, cx: TaskContext) -> Result<()> {
         let uid = register(&world, machine, now, &cx).await?;
         told.insert(machine, Told { uid, state: NodeState::default(), reported: now });
     }
+    let heartbeat = world.fleet.heartbeat();
     let mut beat = cx.clock().now();
     loop {
         let now = cx.clock().now();
         let beats = now >= beat;
-        let mut next = if beats { add(now, RENEW) } else { beat };
+        let mut next = if beats { add(now, heartbeat) } else { beat };
         for (machine, told) in &mut told {
             let state = world.state(*machine, now);
             next = state.until.map_or(next, |until| next.min(until));
@@ -64,7 +63,7 @@ pub(crate) async fn keep(world: Arc<World>, cx: TaskContext) -> Result<()> {
             }
         }
         if beats {
-            beat = add(now, RENEW);
+            beat = add(now, heartbeat);
         }
         let now = cx.clock().now();
         tokio::select! {
@@ -96,10 +95,13 @@ async fn tend(
         told.uid = register(world, machine, now, cx).await?;
     }
     if beats {
-        renew(machine, &told.uid, now, cx).await?;
+        renew(world, machine, &told.uid, now, cx).await?;
     }
     let new_images = beats && std::mem::take(&mut world.inventory().machine(machine).new_images);
-    if state != told.state || new_images || since(now, told.reported) >= REPORT {
+    if state != told.state
+        || new_images
+        || since(now, told.reported) >= world.fleet.heartbeat() * REPORT_BEATS
+    {
         report(world, machine, &state, &told.state, now, cx).await?;
         if rebooted {
             tell_reboot(machine, cx).await;
@@ -120,7 +122,7 @@ async fn register(world: &World, machine: Machine, now: Timestamp, cx: &TaskCont
     Ok(node.metadata.uid.unwrap_or_default())
 }
 
-async fn renew(machine: Machine, uid: &str, now: Timestamp, cx: &TaskContext) -> Result<()> {
+async fn renew(world: &World, machine: Machine, uid: &str, now: Timestamp, cx: &TaskContext) -> Result<()> {
     let name = machine.name();
     let key = Key::namespaced(NAMESPACE, name.as_str());
     let renewed = json!({"spec": {"renewTime": MicroTime(now)}});
@@ -145,7 +147,7 @@ async fn renew(machine: Machine, uid: &str, now: Timestamp, cx: &TaskContext) ->
         },
         spec: Some(LeaseSpec {
             holder_identity: Some(name),
-            lease_duration_seconds: Some(LEASE_SECONDS),
+            lease_duration_seconds: i32::try_from((world.fleet.heartbeat() * LEASE_BEATS).as_secs()).ok(),
             renew_time: Some(MicroTime(now)),
             ..LeaseSpec::default()
         }),

@@ -21,7 +21,8 @@ mod world;
 
 use std::sync::Arc;
 
-use homeostat_sdk::Manager;
+use homeostat_sdk::{Manager, grant, rule};
+use serde_json::Value;
 
 pub use behavior::crd;
 pub use options::{NodeOptionError, NodeOptions};
@@ -31,6 +32,25 @@ use behavior::choice::Delays;
 use fleet::Fleet;
 use pods::Kubelets;
 use world::World;
+
+/// The service account that simulated kubelets act as: namespace and name.
+pub const ACCOUNT: (&str, &str) = ("kube-system", "simulated-kubelet");
+
+/// The role that simulated kubelets need, and its binding: what a kubelet may do, for all nodes, and the definition of
+/// [`Behavior`](behavior::Behavior).
+pub fn roles() -> Vec<Value> {
+    let rules = [
+        rule("", "nodes", &["create", "get"]),
+        rule("", "nodes/status", &["patch"]),
+        rule("coordination.k8s.io", "leases", &["create", "patch"]),
+        rule("", "pods", &["delete"]),
+        rule("", "pods/status", &["patch"]),
+        rule("events.k8s.io", "events", &["create", "patch"]),
+        rule("apiextensions.k8s.io", "customresourcedefinitions", &["create", "patch"]),
+    ];
+    let (namespace, account) = ACCOUNT;
+    grant("homeostat:simulated-kubelet", namespace, account, &rules).into()
+}
 
 /// Adds simulated nodes to a manager: their heartbeats, kubelets that run what is bound to them, and a watch on the
 /// Behaviors that say how. They define the `Behavior` resource themselves.

@@ -127,7 +127,7 @@ pub use manager::{Manager, RunError};
 pub use metrics::Snapshot;
 pub use object::{Object, Watched, display_kind};
 pub use operator::{Next, Operator, Settings};
-pub use rbac::rules;
+pub use rbac::{grant, rule, rules};
 pub use task::TaskContext;
 pub use tokio_util::sync::CancellationToken;
 pub use watches::{View, Watches};

@@ -59,6 +59,14 @@ impl Env {
 
 type Start = Box<dyn FnOnce(&Env, CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
+/// An operator or a task that was added.
+struct Added {
+    name: String,
+    /// What it writes through, where that isn't the manager's client.
+    client: Option<Client>,
+    start: Start,
+}
+
 /// How one process of several is chosen.
 enum Election {
     Leader(LeaderElection),
@@ -97,7 +105,11 @@ pub struct Manager {
     fence: Fence,
     common: Arc<Common>,
     name: Option<String>,
-    starts: Vec<(String, Start)>,
+    /// Whether everything goes through the guard: [`guarded`].
+    guards: bool,
+    /// What is added from now on writes through this, where that isn't the manager's client.
+    through: Option<Client>,
+    added: Vec<Added>,
     webhooks: Vec<Webhook>,
     webhook_options: WebhookOptions,
     election: Option<Election>,
@@ -108,7 +120,7 @@ pub struct Manager {
 
 impl std::fmt::Debug for Manager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self.starts.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = self.added.iter().map(|a| a.name.as_str()).collect();
         f.debug_struct("Manager").field("runs", &names).finish_non_exhaustive()
     }
 }
@@ -135,7 +147,9 @@ impl Manager {
             fence: Fence::open(),
             common: Arc::default(),
             name: None,
-            starts: Vec::new(),
+            guards: false,
+            through: None,
+            added: Vec::new(),
             webhooks: Vec::new(),
             webhook_options: WebhookOptions::default(),
             election: None,
@@ -202,6 +216,14 @@ impl Manager {
         self
     }
 
+    /// Has servers keep watches open for `timeout` instead of some five minutes, after which they are asked for anew:
+    /// longer where that itself costs too much, as in months of virtual time.
+    #[must_use]
+    pub fn with_watch_timeout(mut self, timeout: Duration) -> Self {
+        self.env.caches = self.env.caches.with_watch_timeout(timeout);
+        self
+    }
+
     /// Of several processes only the leader works; the others stand by with warm caches. What the leader writes after
     /// it lost its lease is not sent.
     #[must_use]
@@ -241,6 +263,7 @@ impl Manager {
 
     /// Everything goes through the guarded client from now on.
     fn guard(&mut self) {
+        self.guards = true;
         self.env.client = guarded(self.plain.clone(), self.fence.clone(), self.common.clone());
         self.env.caches = self.env.caches.anew(self.env.client.clone(), self.env.entropy.clone());
     }
@@ -280,7 +303,7 @@ impl Manager {
         let runner = Runner::new(operator);
         self.health.inner().operators.push(runner.status.clone());
         let start: Start = Box::new(move |env, stop| runner.run(env, stop));
-        self.starts.push((O::name().to_owned(), start));
+        self.push(O::name(), start);
         self.webhooks.extend(O::webhooks());
         self.name.get_or_insert_with(|| dns_name(O::name()));
         self
@@ -305,7 +328,35 @@ impl Manager {
         let label = name.to_owned();
         let task: Task = Box::new(move |cx| task(cx).boxed());
         let start: Start = Box::new(move |env, stop| run_task(label, task, env.clone(), stop).boxed());
-        self.starts.push((name.to_owned(), start));
+        self.push(name, start);
+        self
+    }
+
+    fn push(&mut self, name: &str, start: Start) {
+        self.added.push(Added { name: name.to_owned(), client: self.through.clone(), start });
+    }
+
+    /// Has what is added from now on write, and read past the caches, through `client`: as another user, whose rights
+    /// need to be no more than what it does. The caches are fed through the manager's own client all the same, since
+    /// all share them. kube-controller-manager calls it `--use-service-account-credentials`.
+    ///
+    /// ```no_run
+    /// # use homeostat_sdk::{Context, Manager, Next, Operator, Result};
+    /// # use k8s_openapi::api::core::v1::ServiceAccount;
+    /// # struct Greeter;
+    /// # impl Operator for Greeter {
+    /// #     type Resource = ServiceAccount;
+    /// #     type Owns = ();
+    /// #     type Reads = ();
+    /// #     async fn reconcile(&self, _: &ServiceAccount, _: &Context<Self>) -> Result<Next> { Ok(Next::done()) }
+    /// # }
+    /// # fn example(reader: kube::Client, greeter: kube::Client) {
+    /// let mut manager = Manager::new(reader);
+    /// manager.act_through(greeter).add(Greeter);
+    /// # }
+    /// ```
+    pub fn act_through(&mut self, client: Client) -> &mut Self {
+        self.through = Some(client);
         self
     }
 
@@ -335,7 +386,7 @@ impl Manager {
     /// Running reconciles and tasks then have 30 s to finish; what still runs after that is dropped, which is an
     /// error. So is an address that can't be listened on.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), RunError> {
-        let Self { mut env, plain, fence, common, name, starts, webhooks, webhook_options, .. } = self;
+        let Self { mut env, plain, fence, common, name, added, webhooks, webhook_options, .. } = self;
         let health = self.health;
         let name = name.unwrap_or_else(|| "homeostat".to_owned());
         // Servers first: who can't listen shouldn't start to work.
@@ -369,14 +420,22 @@ impl Manager {
         if let Some(election) = self.election {
             let (keeper, gate) = Keeper::new();
             env.gate = gate;
-            let setup = Setup { election, client: plain, fence, metrics: common };
+            let (fence, metrics) = (fence.clone(), common.clone());
+            let setup = Setup { election, client: plain, fence, metrics };
             around.spawn(setup.run(&env, keeper, shutdown.clone(), stopped.clone()));
         }
 
         let stop = shutdown.child_token();
         let mut running = JoinSet::new();
-        for (name, start) in starts {
-            let run = start(&env, stop.clone());
+        for Added { name, client, start } in added {
+            let run = match client {
+                None => start(&env, stop.clone()),
+                Some(client) => {
+                    let client =
+                        if self.guards { guarded(client, fence.clone(), common.clone()) } else { client };
+                    start(&Env { client, ..env.clone() }, stop.clone())
+                }
+            };
             running.spawn(async move {
                 run.await;
                 name

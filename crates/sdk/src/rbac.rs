@@ -5,11 +5,14 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::Resource;
+use serde_json::{Value, json};
 
 use crate::kinds::{Kinds, Visitor};
 use crate::object::Object;
 use crate::operator::Operator;
 
+/// The API group of roles.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
 
@@ -18,13 +21,25 @@ struct Collect {
     rules: Vec<PolicyRule>,
 }
 
-fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+/// The rule that allows `verbs` on a resource (such as `pods`, or `pods/status`) of an API group.
+pub fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
     PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(vec![resource.to_owned()]),
         verbs: verbs.iter().map(|v| (*v).to_owned()).collect(),
         ..PolicyRule::default()
     }
+}
+
+/// A ClusterRole of these rules, and the ClusterRoleBinding of the same name that gives it to a service account.
+pub fn grant(name: &str, namespace: &str, account: &str, rules: &[PolicyRule]) -> [Value; 2] {
+    let made =
+        |kind: &str| json!({"apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": {"name": name}});
+    let (mut role, mut binding) = (made("ClusterRole"), made("ClusterRoleBinding"));
+    role["rules"] = json!(rules);
+    binding["roleRef"] = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": name});
+    binding["subjects"] = json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
+    [role, binding]
 }
 
 impl Visitor for Collect {

@@ -33,8 +33,6 @@ use crate::respond::{Answer, Content};
 use crate::selection::Selection;
 use crate::server::{Call, Server};
 
-/// Time between bookmarks.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A last bookmark comes this long before the end.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// Shortest life of a watch whose client names none; up to as much again is added by chance.
@@ -88,6 +86,7 @@ pub(crate) async fn watch(
     } else {
         (None, version)
     };
+    let bookmark_every = server.config.bookmark_every;
     let now = Instant::now();
     let life = match o.timeout {
         Some(s) if s > 0 => Duration::from_secs(s.unsigned_abs()),
@@ -115,7 +114,8 @@ pub(crate) async fn watch(
         cursor,
         pending,
         end: now + life,
-        next_bookmark: o.bookmarks.then(|| bookmark_after(now, now + life)),
+        bookmark_every,
+        next_bookmark: o.bookmarks.then(|| bookmark_after(now, bookmark_every, now + life)),
         stop: server.stop.clone(),
         ended: false,
     };
@@ -128,9 +128,9 @@ pub(crate) async fn watch(
     Ok(Answer::new(StatusCode::OK, Content::Raw(kind, body)))
 }
 
-fn bookmark_after(now: Instant, end: Instant) -> Instant {
+fn bookmark_after(now: Instant, every: Duration, end: Instant) -> Instant {
     let last = end.checked_sub(BOOKMARK_BEFORE_END).unwrap_or(end);
-    let next = now + BOOKMARK_EVERY;
+    let next = now + every;
     if now < last { next.min(last) } else { next }
 }
 
@@ -298,6 +298,7 @@ struct Watcher {
     cursor: Option<Cursor<Meta>>,
     pending: VecDeque<Bytes>,
     end: Instant,
+    bookmark_every: Duration,
     next_bookmark: Option<Instant>,
     stop: CancellationToken,
     ended: bool,
@@ -350,7 +351,7 @@ impl Watcher {
                     }
                     let seen = cursor.seen();
                     self.pending.push_back(self.frames.bookmark(seen, false));
-                    self.next_bookmark = Some(bookmark_after(now, self.end));
+                    self.next_bookmark = Some(bookmark_after(now, self.bookmark_every, self.end));
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
+use homeostat_sdk::{Cache, Index};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
 /// `status.phase`, empty where there is none.
@@ -73,6 +74,11 @@ pub(crate) fn next_available<'a>(
 /// `spec.nodeName`, where the pod is bound.
 pub(crate) fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|n| !n.is_empty())
+}
+
+/// Pods by the node that they are bound to.
+pub(crate) fn by_node(pods: &Cache<Pod>) -> Index<Pod> {
+    pods.index(|p| node(p).map(str::to_owned).into_iter().collect())
 }
 
 /// The largest restart count among the containers.

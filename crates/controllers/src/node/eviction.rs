@@ -65,9 +65,7 @@ impl Operator for TaintEviction {
         if taints.is_empty() {
             return Ok(Next::done());
         }
-        let index = self.by_node.get_or_init(|| {
-            cx.cache::<Pod, _>().index(|p| pods::node(p).map(str::to_owned).into_iter().collect())
-        });
+        let index = self.by_node.get_or_init(|| pods::by_node(&cx.cache::<Pod, _>()));
         let mut next = None;
         for pod in index.get(cx.name()).iter().filter(|p| !pods::is_terminating(p)) {
             let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();

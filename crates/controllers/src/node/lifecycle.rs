@@ -3,18 +3,21 @@
 //! A node whose kubelet is silent for longer than the grace period becomes `Unknown`. Everything else it says of
 //! itself stands. Taints of others are left alone.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
-use homeostat_sdk::{Context, Event, Key, Next, Operator, Result, Watches};
+use homeostat_sdk::{Context, Edits, Event, Index, Key, Next, Operator, Result, Watches};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::Patch;
 use serde_json::{Value, json};
 
-/// A kubelet that was heard of may be silent for this long, and one that never was (the reference's defaults).
-const GRACE: Duration = Duration::from_secs(50);
+use super::marking;
+use crate::common::pods;
+
+/// A kubelet that was never heard of may be silent for this long at least (the reference's default).
 const STARTUP_GRACE: Duration = Duration::from_secs(60);
 const LEASES: &str = "kube-node-lease";
 
@@ -34,12 +37,22 @@ const BY_CONDITION: [(&str, &str, &str); 6] = [
 const VOUCHED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 /// The controller.
-pub(crate) struct NodeLifecycle;
+pub(crate) struct NodeLifecycle {
+    /// A kubelet that was heard of may be silent for this long.
+    grace: Duration,
+    by_node: OnceLock<Index<Pod>>,
+}
+
+impl NodeLifecycle {
+    pub(crate) fn new(grace: Duration) -> Self {
+        Self { grace, by_node: OnceLock::new() }
+    }
+}
 
 impl Operator for NodeLifecycle {
     type Resource = Node;
     type Owns = ();
-    type Reads = (Lease,);
+    type Reads = (Lease, Edits<Pod>);
 
     fn name() -> &'static str {
         "node-lifecycle-controller"
@@ -50,7 +63,7 @@ impl Operator for NodeLifecycle {
         // Without a dependency: a renewal in time is no news.
         let lease = cx.cache::<Lease, _>().get(&Key::namespaced(LEASES, cx.name()));
         let renewed = lease.and_then(|l| l.spec.as_ref()?.renew_time.clone()).map(|t| t.0);
-        let silent_in = silent_in(node, renewed, now);
+        let silent_in = silent_in(node, renewed, self.grace, now);
         if silent_in.is_zero() && status_of(node, "Ready") != Some("Unknown") {
             let patch = json!({"metadata": {"resourceVersion": node.metadata.resource_version},
                 "status": {"conditions": silenced(node, now)}});
@@ -66,6 +79,8 @@ impl Operator for NodeLifecycle {
                 "spec": {"taints": taints}});
             cx.patch_resource(&Patch::Merge(patch)).await?;
         }
+        let by_node = self.by_node.get_or_init(|| pods::by_node(&cx.cache::<Pod, _>()));
+        marking::mark(node, &by_node.get(cx.name()), cx).await?;
         if silent_in.is_zero() {
             // Until it speaks, which changes the node.
             return Ok(Next::done());
@@ -94,7 +109,7 @@ fn status_of<'a>(node: &'a Node, kind: &str) -> Option<&'a str> {
 }
 
 /// How long until the node counts as silent; zero where it does.
-fn silent_in(node: &Node, renewed: Option<Timestamp>, now: Timestamp) -> Duration {
+fn silent_in(node: &Node, renewed: Option<Timestamp>, grace: Duration, now: Timestamp) -> Duration {
     // What this controller wrote itself is no sign of life.
     let ready = condition(node, "Ready").filter(|c| c.status != "Unknown");
     let heartbeat =
@@ -102,11 +117,12 @@ fn silent_in(node: &Node, renewed: Option<Timestamp>, now: Timestamp) -> Duratio
     let created = node.metadata.creation_timestamp.as_ref().map(|t| t.0);
     let heard = renewed.max(heartbeat);
     // A node that was made with a status of old is given the time of a new one.
-    let until = [heard.map(|t| (t, GRACE)), created.map(|t| (t, STARTUP_GRACE))];
+    let startup = grace.max(STARTUP_GRACE);
+    let until = [heard.map(|t| (t, grace)), created.map(|t| (t, startup))];
     let left = |(since, grace): (Timestamp, Duration)| {
         grace.saturating_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default())
     };
-    until.into_iter().flatten().map(left).max().unwrap_or(STARTUP_GRACE)
+    until.into_iter().flatten().map(left).max().unwrap_or(startup)
 }
 
 /// The conditions of a silent node.
@@ -171,6 +187,7 @@ mod tests {
     use super::*;
 
     const NOW: i64 = 1_000_000;
+    const GRACE: Duration = Duration::from_secs(50);
 
     fn at(offset: i64) -> Timestamp {
         Timestamp::from_second(NOW + offset).unwrap()
@@ -189,7 +206,7 @@ mod tests {
     #[test]
     fn silence_is_measured_from_the_last_word() {
         let check = |ready, renewed: Option<i64>, want: u64| {
-            let got = silent_in(&node(ready, json!({})), renewed.map(at), at(0));
+            let got = silent_in(&node(ready, json!({})), renewed.map(at), GRACE, at(0));
             assert_eq!(got.as_secs(), want, "{ready:?} {renewed:?}");
         };
         check(Some("True"), Some(-10), 40);
@@ -199,7 +216,7 @@ mod tests {
         check(Some("Unknown"), Some(-10), 40);
         let mut young = node(None, json!({}));
         young.metadata.creation_timestamp = Some(Time(at(-20)));
-        assert_eq!(silent_in(&young, None, at(0)).as_secs(), 40);
+        assert_eq!(silent_in(&young, None, GRACE, at(0)).as_secs(), 40);
     }
 
     #[track_caller]

@@ -8,6 +8,7 @@ mod invariants;
 mod namespaces;
 mod nodes;
 mod quiet;
+mod rights;
 mod services;
 mod storage;
 mod support;

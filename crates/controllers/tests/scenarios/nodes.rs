@@ -39,3 +39,55 @@ fn tolerations_of_a_taint_run_out() {
     })
     .unwrap();
 }
+
+#[test]
+fn pods_of_a_node_that_is_lost_leave_the_service_and_are_replaced() {
+    simulate(async || {
+        let world = Simulation::start(22, 2).await;
+        let labels = json!({"app": "web"});
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}],
+            "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": labels}}]}});
+        let service = json!({"metadata": {"name": "web"}, "spec": {"selector": labels, "ports": [{"port": 80}]}});
+        world.create("/api/v1/namespaces/default/services", service).await;
+        let deployment = json!({"metadata": {"name": "web"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}});
+        world.create("/apis/apps/v1/namespaces/default/deployments", deployment).await;
+        world.pass(30).await;
+        let lost = json!({"apiVersion": "simulation.homeostat.dev/v1alpha1", "kind": "Behavior",
+            "metadata": {"name": "lost"}, "spec": {"selector": {"nodes": ["node-1"]}, "node": {"stages": [{"lost": true}]}}});
+        world.create("/apis/simulation.homeostat.dev/v1alpha1/behaviors", lost).await;
+        // On which nodes there are pods, and whether they are ready; `-` says that one is being deleted.
+        let seen = async || {
+            let mut seen: Vec<String> = Vec::new();
+            for pod in world.items(PODS).await {
+                let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                let ready = conditions.iter().find(|c| c["type"] == "Ready").map(|c| c["status"].clone());
+                let going = if pod["metadata"]["deletionTimestamp"].is_null() { "" } else { "-" };
+                let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+                seen.push(format!("{going}{node} {}", ready.unwrap_or_default().as_str().unwrap_or_default()));
+            }
+            seen.sort();
+            seen
+        };
+        let served = async || {
+            let slices = world.items("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").await;
+            let of_web = slices.iter().filter(|s| s["metadata"]["labels"]["kubernetes.io/service-name"] == "web");
+            let endpoints = of_web.flat_map(|s| s["endpoints"].as_array().cloned().unwrap_or_default());
+            let ready = endpoints.filter(|e| e["conditions"]["ready"] == true);
+            ready.map(|e| e["nodeName"].as_str().unwrap().to_owned()).collect::<Vec<_>>().len()
+        };
+        assert_eq!(seen().await, ["node-1 True", "node-2 True"]);
+        assert_eq!(served().await, 2);
+        world.pass(70).await;
+        assert_eq!(seen().await, ["node-1 False", "node-2 True"]);
+        assert_eq!(served().await, 1);
+        let events = world.items("/api/v1/namespaces/default/events").await;
+        assert!(events.iter().any(|e| e["reason"] == "NodeNotReady" && e["message"] == "Node is not ready"));
+        // Five minutes later the pod is given up; nobody is there to say that it ended.
+        world.pass(300).await;
+        assert_eq!(seen().await, ["-node-1 False", "node-2 True", "node-2 True"]);
+        assert_eq!(served().await, 2);
+    })
+    .unwrap();
+}

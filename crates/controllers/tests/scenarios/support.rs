@@ -1,8 +1,10 @@
 //! A cluster per test, and waiting for conditions.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
+use homeostat_cluster::audit::Audit;
 use homeostat_cluster::{Cluster, ClusterOptions};
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -12,12 +14,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::virtual_time::Count;
+
 /// The namespace that tests work in.
 pub(crate) const NS: &str = "default";
 
 /// A running cluster and a client with all rights.
 pub(crate) struct World {
     cluster: Cluster,
+    count: Arc<Count>,
     pub(crate) client: Client,
 }
 
@@ -28,10 +33,12 @@ impl World {
 
     /// Without nodes pods stay as they are, until the test says what becomes of them.
     pub(crate) async fn with_nodes(nodes: u32) -> Self {
-        let options = ClusterOptions { nodes: nodes.try_into().unwrap(), ..ClusterOptions::default() };
+        let count = Arc::new(Count::default());
+        let audit = Some(count.clone() as Arc<dyn Audit>);
+        let options = ClusterOptions { nodes: nodes.try_into().unwrap(), audit, ..ClusterOptions::default() };
         let cluster = Cluster::with(options).await.unwrap();
         let client = cluster.client();
-        let world = Self { cluster, client };
+        let world = Self { cluster, count, client };
         // Pods are refused until their account is there.
         let account = "/api/v1/namespaces/default/serviceaccounts/default";
         world.until("the account of pods", || async { world.get::<Value>(account).await }).await;
@@ -40,6 +47,7 @@ impl World {
 
     pub(crate) async fn stop(self) {
         self.cluster.stop(Duration::from_secs(5)).await;
+        self.count.assert_rights();
     }
 
     pub(crate) fn api<K>(&self) -> Api<K>

@@ -9,9 +9,13 @@ use homeostat_cluster::{Cluster, ClusterOptions};
 use kube::Client;
 use serde_json::Value;
 
-/// Counts finished requests of the cluster's parts by verb and path, watches and their lists left out.
+/// Counts finished requests of the cluster's parts by verb and path, watches and their lists left out, and keeps what
+/// they were refused for want of rights.
 #[derive(Debug, Default)]
-pub(crate) struct Count(Mutex<BTreeMap<String, usize>>);
+pub(crate) struct Count {
+    requests: Mutex<BTreeMap<String, usize>>,
+    refusals: Mutex<Vec<String>>,
+}
 
 impl Audit for Count {
     fn interest(&self, _: &homeostat_access::Attributes<'_>) -> Interest {
@@ -20,11 +24,17 @@ impl Audit for Count {
 
     fn tell(&self, event: Event) {
         let part = event.user.name.starts_with("system:");
+        if let Some(status) = event.response_status.filter(|s| part && s["code"] == 403) {
+            let message = status["message"].as_str().unwrap_or_default();
+            if message.contains("is forbidden: User \"system:") {
+                self.refusals.lock().unwrap().push(message.to_owned());
+            }
+        }
         if event.stage == Stage::ResponseComplete && part && !matches!(&*event.verb, "watch" | "list") {
             let path = event.request_uri.split('?').next().unwrap_or_default();
             // Names of events differ.
             let path = path.split("/events/").next().unwrap_or_default();
-            *self.0.lock().unwrap().entry(format!("{} {path}", event.verb)).or_default() += 1;
+            *self.requests.lock().unwrap().entry(format!("{} {path}", event.verb)).or_default() += 1;
         }
     }
 }
@@ -32,7 +42,13 @@ impl Audit for Count {
 impl Count {
     /// What was counted since the last time.
     pub(crate) fn take(&self) -> BTreeMap<String, usize> {
-        std::mem::take(&mut *self.0.lock().unwrap())
+        std::mem::take(&mut *self.requests.lock().unwrap())
+    }
+
+    /// Panics if a controller asked for what it may not do.
+    pub(crate) fn assert_rights(&self) {
+        let refusals = self.refusals.lock().unwrap();
+        assert!(refusals.is_empty(), "refused: {refusals:#?}");
     }
 }
 
@@ -41,6 +57,14 @@ pub(crate) struct Simulation {
     _cluster: Cluster,
     pub(crate) client: Client,
     pub(crate) count: Arc<Count>,
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.count.assert_rights();
+        }
+    }
 }
 
 impl Simulation {

@@ -37,8 +37,6 @@ const LONGEST: Duration = Duration::from_secs(30);
 const PAGE: u32 = 500;
 /// A watch that ends sooner than this, having told nothing, is a failure.
 const TOO_SHORT: Duration = Duration::from_secs(1);
-/// How long a server should keep a watch open (kube's and client-go's limit of five minutes, less some).
-const WATCH_SECONDS: u32 = 290;
 
 /// Reads an object as its cache's type, as the cache keeps it.
 pub(super) type Read = Arc<dyn Fn(&str) -> Result<Item, serde_json::Error> + Send + Sync>;
@@ -57,6 +55,8 @@ pub(super) struct Feed {
     pub(super) selection: Selection,
     /// Only metadata is asked for.
     pub(super) metadata: bool,
+    /// How long the server should keep a watch open.
+    pub(super) watch_timeout: Duration,
     pub(super) entropy: Entropy,
     pub(super) stop: CancellationToken,
 }
@@ -228,7 +228,7 @@ impl Feed {
     /// Watches from `version`, and moves it along, until the watch ends.
     async fn watch(&self, version: &mut String, failures: &mut u32) -> Result<(), Failed> {
         let (label_selector, field_selector) = self.selectors();
-        let timeout = Some(WATCH_SECONDS);
+        let timeout = u32::try_from(self.watch_timeout.as_secs()).ok();
         let params = WatchParams { label_selector, field_selector, timeout, ..WatchParams::default() };
         let request = match self.metadata {
             true => self.request().watch_metadata(&params, version),

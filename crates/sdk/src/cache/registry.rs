@@ -6,6 +6,7 @@
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use homeostat_model::Entropy;
 use homeostat_model::selector::Labels;
@@ -18,6 +19,9 @@ use super::feed::{Feed, Path, Read};
 use super::{Cache, Inner as Objects, Transform, matches};
 use crate::key::Key;
 use crate::object::{Watched, display_resource};
+
+/// How long a server should keep a watch open (kube's and client-go's limit of five minutes, less some).
+const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
 
 /// Which objects of a kind a cache holds.
 ///
@@ -89,6 +93,7 @@ struct Entry {
 struct Inner {
     client: Client,
     entropy: Entropy,
+    watch_timeout: Duration,
     entries: Mutex<Vec<Entry>>,
     /// By type: a [`Transform`] of it. Looked up, never iterated.
     transforms: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -109,10 +114,15 @@ impl std::fmt::Debug for Caches {
 impl Caches {
     /// No caches yet, for this client.
     pub fn new(client: Client, entropy: Entropy) -> Self {
+        Self::watching_for(client, entropy, WATCH_TIMEOUT)
+    }
+
+    fn watching_for(client: Client, entropy: Entropy, watch_timeout: Duration) -> Self {
         let stop = CancellationToken::new();
         Self(Arc::new(Inner {
             client,
             entropy,
+            watch_timeout,
             entries: Mutex::default(),
             transforms: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -120,9 +130,18 @@ impl Caches {
         }))
     }
 
-    /// None yet again, with the transforms of these.
+    /// None yet again, with the settings of these.
     pub(crate) fn anew(&self, client: Client, entropy: Entropy) -> Self {
-        let anew = Self::new(client, entropy);
+        self.anew_watching_for(client, entropy, self.0.watch_timeout)
+    }
+
+    /// None yet again, with the settings of these, but watches of this length.
+    pub(crate) fn with_watch_timeout(&self, timeout: Duration) -> Self {
+        self.anew_watching_for(self.0.client.clone(), self.0.entropy.clone(), timeout)
+    }
+
+    fn anew_watching_for(&self, client: Client, entropy: Entropy, timeout: Duration) -> Self {
+        let anew = Self::watching_for(client, entropy, timeout);
         let transforms = self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner).clone();
         *anew.0.transforms.lock().unwrap_or_else(PoisonError::into_inner) = transforms;
         anew
@@ -216,6 +235,7 @@ impl Caches {
             what,
             selection,
             metadata,
+            watch_timeout: self.0.watch_timeout,
             entropy: self.0.entropy.clone(),
             stop: self.0.stop.clone(),
         };

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use super::Options;
 use super::rights::compact;
 use super::workload::{labels, meta};
-
-const RBAC: &str = "rbac.authorization.k8s.io";
+use crate::rbac::{RBAC, rule};
 
 fn rules_value(rules: &[PolicyRule]) -> Value {
     serde_json::to_value(compact(rules)).unwrap_or_default()
@@ -55,15 +54,6 @@ pub(crate) fn role(
 /// What leader election needs, in the program's own namespace.
 pub(crate) fn leases() -> Vec<PolicyRule> {
     vec![rule("coordination.k8s.io", "leases", &["get", "create", "update"])]
-}
-
-fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
-    PolicyRule {
-        api_groups: Some(vec![group.into()]),
-        resources: Some(vec![resource.into()]),
-        verbs: verbs.iter().map(|v| (*v).to_owned()).collect(),
-        ..PolicyRule::default()
-    }
 }
 
 /// Roles for people: whoever may `view`, `edit` or `admin` a namespace may do so with the kind's objects.
