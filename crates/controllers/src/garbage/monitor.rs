@@ -1,31 +1,19 @@
 //! The watch of one resource, by metadata, into the graph.
 //!
-//! It never gives up: a watch that fails waits and begins anew. Objects that a new list no longer shows are gone.
+//! Objects that a new list no longer shows are gone.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
-use homeostat_sdk::CancellationToken;
-use homeostat_sdk::queue::Backoff;
+use homeostat_sdk::{CancellationToken, Observer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
-use kube::core::{DynamicObject, PartialObjectMeta};
-use kube::runtime::watcher::{self, Event};
 use tokio::time::Instant;
-use tracing::debug;
 
 use super::Shared;
 use super::graph::Uid;
 use crate::common::served::Served;
-
-const BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(20),
-    max: Duration::from_secs(30),
-    changed: Duration::from_secs(1),
-};
 
 /// What the collector keeps of a running monitor.
 pub(super) struct Handle {
@@ -57,7 +45,8 @@ pub(super) fn start(
     let stop = stop.child_token();
     let synced = Arc::new(AtomicBool::new(false));
     let handle = Handle { synced: synced.clone(), since: Instant::now(), stop: stop.clone() };
-    (handle, Monitor { shared, resource, synced, listing: BTreeSet::new() }.run(stop))
+    let (cx, api_resource) = (shared.cx.clone(), resource.api_resource());
+    (handle, cx.observe(api_resource, Monitor { shared, resource, synced, listing: Mutex::default() }, stop))
 }
 
 struct Monitor {
@@ -65,67 +54,43 @@ struct Monitor {
     resource: Arc<Served>,
     synced: Arc<AtomicBool>,
     /// What the list in progress has shown.
-    listing: BTreeSet<Uid>,
+    listing: Mutex<BTreeSet<Uid>>,
+}
+
+impl Observer for Monitor {
+    fn begin(&self) {
+        self.listing().clear();
+    }
+
+    fn listed(&self, meta: &ObjectMeta) {
+        self.listing().extend(meta.uid.as_deref().map(Uid::from));
+        self.observe(meta);
+    }
+
+    fn complete(&self) {
+        let listed = std::mem::take(&mut *self.listing());
+        let missing: Vec<Uid> = self.shared.graph().of(&self.resource).difference(&listed).cloned().collect();
+        missing.iter().for_each(|uid| self.gone(uid));
+        self.synced.store(true, Ordering::Release);
+        self.kinds_may_have_changed();
+    }
+
+    fn applied(&self, meta: &ObjectMeta) {
+        self.observe(meta);
+        self.kinds_may_have_changed();
+    }
+
+    fn deleted(&self, meta: &ObjectMeta) {
+        if let Some(uid) = meta.uid.as_deref() {
+            self.gone(&uid.into());
+        }
+        self.kinds_may_have_changed();
+    }
 }
 
 impl Monitor {
-    async fn run(mut self, stop: CancellationToken) {
-        let api: Api<PartialObjectMeta<DynamicObject>> =
-            Api::all_with(self.shared.cx.client().clone(), &self.resource.api_resource());
-        let mut events = std::pin::pin!(watcher::watcher(api, watcher::Config::default()));
-        let mut failures = 0;
-        loop {
-            let event = tokio::select! { biased;
-                () = stop.cancelled() => return,
-                event = events.next() => event,
-            };
-            match event {
-                None => return,
-                Some(Ok(event)) => {
-                    if !matches!(event, Event::Init) {
-                        failures = 0;
-                    }
-                    self.take(event);
-                }
-                Some(Err(error)) => {
-                    failures += 1;
-                    let delay = BACKOFF.delay(failures);
-                    debug!(resource = self.resource.plural, %error, ?delay, "watch failed");
-                    tokio::select! { biased;
-                        () = stop.cancelled() => return,
-                        () = tokio::time::sleep(delay) => {}
-                    }
-                }
-            }
-        }
-    }
-
-    fn take(&mut self, event: Event<PartialObjectMeta<DynamicObject>>) {
-        match event {
-            Event::Init => self.listing.clear(),
-            Event::InitApply(object) => {
-                self.listing.extend(object.metadata.uid.as_deref().map(Uid::from));
-                self.observe(&object.metadata);
-            }
-            Event::InitDone => {
-                let listed = std::mem::take(&mut self.listing);
-                let missing: Vec<Uid> =
-                    self.shared.graph().of(&self.resource).difference(&listed).cloned().collect();
-                missing.iter().for_each(|uid| self.gone(uid));
-                self.synced.store(true, Ordering::Release);
-                self.kinds_may_have_changed();
-            }
-            Event::Apply(object) => {
-                self.observe(&object.metadata);
-                self.kinds_may_have_changed();
-            }
-            Event::Delete(object) => {
-                if let Some(uid) = object.metadata.uid.as_deref() {
-                    self.gone(&uid.into());
-                }
-                self.kinds_may_have_changed();
-            }
-        }
+    fn listing(&self) -> MutexGuard<'_, BTreeSet<Uid>> {
+        self.listing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn observe(&self, meta: &ObjectMeta) {

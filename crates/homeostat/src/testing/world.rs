@@ -42,6 +42,8 @@ pub struct World {
     client: Client,
     clock: Clock,
     entropy: Entropy,
+    /// How long operators keep their watches open.
+    watch: Duration,
     stop: CancellationToken,
     running: Mutex<Vec<Health>>,
 }
@@ -76,14 +78,14 @@ impl World {
 
     /// A control plane of one's own making. Operators share its clock and chance.
     pub async fn with(options: ClusterOptions) -> Self {
-        let (clock, entropy) = (options.clock.clone(), options.entropy.clone());
+        let (clock, entropy, watch) = (options.clock.clone(), options.entropy.clone(), options.cadence.watch);
         let cluster = match Cluster::with(options).await {
             Ok(cluster) => cluster,
             Err(error) => panic!("no control plane: {error}"),
         };
         let client = cluster.client();
         let (stop, running) = (CancellationToken::new(), Mutex::default());
-        Self { cluster, client, clock, entropy, stop, running }
+        Self { cluster, client, clock, entropy, watch, stop, running }
     }
 
     /// A client with all rights.
@@ -126,7 +128,10 @@ impl World {
     pub async fn run<O: Operator>(&self, operator: O) {
         self.grant::<O>().await;
         let client = self.cluster.client_as(O::name(), &[]);
-        let manager = Manager::new(client).with_clock(self.clock.clone()).with_entropy(self.entropy.clone());
+        let manager = Manager::new(client)
+            .with_clock(self.clock.clone())
+            .with_entropy(self.entropy.clone())
+            .with_watch_timeout(self.watch);
         self.manage(manager.with_name(Self::name_of::<O>()).with(operator)).await;
     }
 

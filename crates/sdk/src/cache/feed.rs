@@ -1,9 +1,10 @@
-//! The task that feeds a cache: one list and watch, with a backoff of its own.
+//! The task that feeds a cache, or whoever else wants to know of a kind's objects: one list and watch, with a backoff of
+//! its own.
 //!
 //! A watch that fails, is forbidden, or asks for a kind that isn't served yet (a CRD that comes later) waits and tries
 //! again without holding up any other. It never gives up. An object that doesn't fit its type (stored before the
 //! CRD's schema became what it is, say) is left out with a warning, or stays as it was last, and holds up nothing.
-//! It is compiled once for all kinds: an object is text here, and only its cache knows how to read it.
+//! It is compiled once for all kinds: an object is text here, and only its [`Sink`] knows how to read it.
 //!
 //! The protocol is that of client-go's reflector: list in pages, then watch from the list's version with bookmarks;
 //! where the server no longer has that version (410), list again.
@@ -24,9 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::Inner;
 use super::registry::Selection;
-use super::state::{Event, Item};
 use crate::key::Key;
 
 /// The first delay, and the longest where the kind isn't served yet, and else.
@@ -38,17 +37,37 @@ const PAGE: u32 = 500;
 /// A watch that ends sooner than this, having told nothing, is a failure.
 const TOO_SHORT: Duration = Duration::from_secs(1);
 
-/// Reads an object as its cache's type, as the cache keeps it.
-pub(super) type Read = Arc<dyn Fn(&str) -> Result<Item, serde_json::Error> + Send + Sync>;
-
 /// The path of a kind's collection, in a namespace or in all.
-pub(super) type Path = Box<dyn Fn(Option<&str>) -> String + Send + Sync>;
+pub(crate) type Path = Box<dyn Fn(Option<&str>) -> String + Send + Sync>;
+
+/// Where a feed's objects go, as JSON. What can't be read is left out; the feed says so.
+pub(crate) trait Sink: Send + Sync {
+    /// A list begins.
+    fn begin(&self);
+
+    /// An object of the list.
+    fn listed(&self, object: &str) -> serde_json::Result<()>;
+
+    /// The list is complete: what it didn't show is gone. The keys that it leaves in doubt, to be asked for.
+    fn complete(&self) -> Vec<Key>;
+
+    /// An object is new, or has changed. Its version.
+    fn applied(&self, object: &str) -> serde_json::Result<Option<String>>;
+
+    /// An object is gone. Only what identifies it is there.
+    fn deleted(&self, meta: &ObjectMeta);
+
+    /// There is an object of this key that couldn't be read.
+    fn unreadable(&self, _: &Key) {}
+
+    /// An object that was in doubt; `None` where it is gone.
+    fn settled(&self, _: &Key, _object: Option<&str>) {}
+}
 
 /// Everything a feed needs.
-pub(super) struct Feed {
+pub(crate) struct Feed {
     pub(super) client: Client,
-    pub(super) cache: Arc<Inner>,
-    pub(super) read: Read,
+    pub(super) sink: Arc<dyn Sink>,
     pub(super) path: Path,
     /// The resource as error texts print it.
     pub(super) what: String,
@@ -146,7 +165,7 @@ struct Line<'a> {
 }
 
 impl Feed {
-    pub(super) async fn run(self) {
+    pub(crate) async fn run(self) {
         let mut phase = Phase::Empty;
         let mut failures = 0;
         loop {
@@ -190,12 +209,12 @@ impl Feed {
         Request::new((self.path)(self.selection.namespace.as_deref()))
     }
 
-    /// Lists everything into the cache; the list's version.
+    /// Lists everything into the sink; the list's version.
     async fn list(&self) -> Result<String, Failed> {
         let (label_selector, field_selector) = self.selectors();
         let mut params =
             ListParams { label_selector, field_selector, limit: Some(PAGE), ..ListParams::default() };
-        self.cache.write().event(Event::Init);
+        self.sink.begin();
         let version = loop {
             let request = match self.metadata {
                 true => self.request().list_metadata(&params),
@@ -204,9 +223,8 @@ impl Feed {
             let text = self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await?;
             let page: Page = serde_json::from_str(&text)?;
             for item in page.items.into_iter().flatten() {
-                match (self.read)(item.get()) {
-                    Ok(item) => _ = self.cache.write().event(Event::InitApply(item)),
-                    Err(error) => self.leave_out(item.get(), &error),
+                if let Err(error) = self.sink.listed(item.get()) {
+                    self.leave_out(item.get(), &error);
                 }
             }
             params.continue_token = page.metadata.r#continue.filter(|c| !c.is_empty());
@@ -214,14 +232,10 @@ impl Feed {
                 break page.metadata.resource_version.unwrap_or_default();
             }
         };
-        let (changes, doubtful) = self.cache.write().event(Event::InitDone);
-        self.cache.tell(changes);
-        for key in doubtful {
+        for key in self.sink.complete() {
             self.settle(&key).await;
         }
-        debug!(resource = self.what, objects = self.cache.read().objects.len(), "cache synced");
-        // Only the first list sets it.
-        let _ = self.cache.synced.set(());
+        debug!(resource = self.what, version, "listed");
         Ok(version)
     }
 
@@ -271,13 +285,8 @@ impl Feed {
     fn take(&self, line: Line<'_>) -> Result<Option<String>, Failed> {
         let text = line.object.get();
         match &*line.r#type {
-            "ADDED" | "MODIFIED" => match (self.read)(text) {
-                Ok(item) => {
-                    let version = item.object.metadata().resource_version.clone();
-                    let (changes, _) = self.cache.write().event(Event::Apply(item));
-                    self.cache.tell(changes);
-                    Ok(version)
-                }
+            "ADDED" | "MODIFIED" => match self.sink.applied(text) {
+                Ok(version) => Ok(version),
                 Err(error) => {
                     self.leave_out(text, &error);
                     Ok(serde_json::from_str::<Named>(text)?.metadata.resource_version)
@@ -288,8 +297,7 @@ impl Feed {
                     serde_json::from_str::<Named>(text)?.metadata;
                 let version = resource_version.clone();
                 let meta = ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() };
-                let change = self.cache.write().delete(&meta);
-                self.cache.tell(change);
+                self.sink.deleted(&meta);
                 Ok(version)
             }
             "BOOKMARK" => Ok(serde_json::from_str::<Named>(text)?.metadata.resource_version),
@@ -305,7 +313,7 @@ impl Feed {
         let Ok(named) = serde_json::from_str::<Named>(text) else { return };
         let key = named.metadata.key();
         warn!(resource = self.what, %key, "left out, for it doesn't fit its type: {error}");
-        self.cache.write().unreadable(&key);
+        self.sink.unreadable(&key);
     }
 
     /// An own write that a list, taken around the same time, doesn't show: was it before the write or after a
@@ -314,12 +322,8 @@ impl Feed {
         let request = Request::new((self.path)(key.namespace()));
         let Ok(request) = request.get(key.name(), &GetParams::default()) else { return };
         match self.client.request_text(request).await {
-            Ok(text) => {
-                if let Ok(item) = (self.read)(&text) {
-                    self.cache.wrote(item);
-                }
-            }
-            Err(kube::Error::Api(status)) if status.code == 404 => self.cache.deleted(key, None),
+            Ok(text) => self.sink.settled(key, Some(&text)),
+            Err(kube::Error::Api(status)) if status.code == 404 => self.sink.settled(key, None),
             // It stays until the watch or the next list says more.
             Err(error) => debug!(%key, %error, "could not ask for an object that a list left in doubt"),
         }

@@ -7,7 +7,7 @@
 //! Cached objects carry no `managedFields`.
 //! Invariant: for one incarnation (uid) of an object, the cache never goes back to an older resourceVersion.
 
-mod feed;
+pub(crate) mod feed;
 mod held;
 mod registry;
 mod state;
@@ -19,12 +19,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use feed::Sink;
 use held::{Held, typed, typed_ref};
 use homeostat_model::selector::Labels;
+use kube::core::ObjectMeta;
 use tokio::sync::SetOnce;
 
 pub use registry::{CacheSize, Caches, Selection};
-use state::{Item, State};
+use state::{Event, Item, State};
 
 use crate::key::Key;
 use crate::object::Watched;
@@ -150,6 +152,60 @@ impl Inner {
     fn wrote(&self, item: Item) {
         let change = self.write().wrote(item);
         self.tell(change);
+    }
+}
+
+/// Reads an object as its cache's type, as the cache keeps it.
+type Read = Box<dyn Fn(&str) -> serde_json::Result<Item> + Send + Sync>;
+
+/// A cache as where a feed's objects go.
+struct Intake {
+    cache: Arc<Inner>,
+    read: Read,
+}
+
+impl Sink for Intake {
+    fn begin(&self) {
+        self.cache.write().event(Event::Init);
+    }
+
+    fn listed(&self, object: &str) -> serde_json::Result<()> {
+        let item = (self.read)(object)?;
+        self.cache.write().event(Event::InitApply(item));
+        Ok(())
+    }
+
+    fn complete(&self) -> Vec<Key> {
+        let (changes, doubtful) = self.cache.write().event(Event::InitDone);
+        self.cache.tell(changes);
+        // Only the first list sets it.
+        let _ = self.cache.synced.set(());
+        doubtful
+    }
+
+    fn applied(&self, object: &str) -> serde_json::Result<Option<String>> {
+        let item = (self.read)(object)?;
+        let version = item.object.metadata().resource_version.clone();
+        let (changes, _) = self.cache.write().event(Event::Apply(item));
+        self.cache.tell(changes);
+        Ok(version)
+    }
+
+    fn deleted(&self, meta: &ObjectMeta) {
+        let change = self.cache.write().delete(meta);
+        self.cache.tell(change);
+    }
+
+    fn unreadable(&self, key: &Key) {
+        self.cache.write().unreadable(key);
+    }
+
+    fn settled(&self, key: &Key, object: Option<&str>) {
+        match object.map(&self.read) {
+            Some(Ok(item)) => self.cache.wrote(item),
+            Some(Err(_)) => {}
+            None => self.cache.deleted(key, None),
+        }
     }
 }
 
@@ -300,7 +356,7 @@ pub(crate) fn matches<K: kube::Resource>(labels: &Labels, object: &K) -> bool {
     matches_meta(labels, object.meta())
 }
 
-fn matches_meta(labels: &Labels, meta: &kube::core::ObjectMeta) -> bool {
+fn matches_meta(labels: &Labels, meta: &ObjectMeta) -> bool {
     let have = meta.labels.as_ref();
     labels.matches(|key| have.and_then(|l| l.get(key)).map(String::as_str))
 }

@@ -15,8 +15,8 @@ use kube::core::PartialObjectMeta;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::feed::{Feed, Path, Read};
-use super::{Cache, Inner as Objects, Transform, matches};
+use super::feed::{Feed, Path, Sink};
+use super::{Cache, Inner as Objects, Intake, Transform, matches};
 use crate::key::Key;
 use crate::object::{Watched, display_resource};
 
@@ -212,25 +212,27 @@ impl Caches {
         drop(entries);
         let objects = cache.inner.clone();
         let reader = cache.clone();
-        let read: Read = Arc::new(move |text| Ok(reader.item(serde_json::from_str::<K>(text)?, text.len())));
+        let read = Box::new(move |text: &str| Ok(reader.item(serde_json::from_str::<K>(text)?, text.len())));
         let path: Path = Box::new(move |namespace: Option<&str>| K::url_path(&dt, namespace));
-        self.feed(objects, read, path, what, selection.clone(), metadata);
+        let sink = Arc::new(Intake { cache: objects, read });
+        let feed = self.feed(self.0.client.clone(), sink, path, what, selection.clone(), metadata);
+        self.0.tasks.spawn(feed.run());
         cache
     }
 
-    fn feed(
+    /// A feed that isn't running yet, with the settings of these caches; it ends with them.
+    pub(crate) fn feed(
         &self,
-        cache: Arc<Objects>,
-        read: Read,
+        client: Client,
+        sink: Arc<dyn Sink>,
         path: Path,
         what: String,
         selection: Selection,
         metadata: bool,
-    ) {
-        let feed = Feed {
-            client: self.0.client.clone(),
-            cache,
-            read,
+    ) -> Feed {
+        Feed {
+            client,
+            sink,
             path,
             what,
             selection,
@@ -238,8 +240,7 @@ impl Caches {
             watch_timeout: self.0.watch_timeout,
             entropy: self.0.entropy.clone(),
             stop: self.0.stop.clone(),
-        };
-        self.0.tasks.spawn(feed.run());
+        }
     }
 
     /// Puts an object that was just written, `size` bytes of JSON, into the caches that hold such.
