@@ -21,6 +21,7 @@ pages! {
     versions: "src/recipes/versions.md",
     many_clusters: "src/recipes/many-clusters.md",
     testing: "src/recipes/testing.md",
+    virtual_time: "src/recipes/virtual-time.md",
     kube_rs: "src/from/kube-rs.md",
     schemas: "src/reference/schemas.md",
 }

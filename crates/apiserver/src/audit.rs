@@ -11,7 +11,7 @@ mod trail;
 
 use std::collections::BTreeMap;
 
-use homeostat_access::{Attributes, User};
+pub use homeostat_access::{Attributes, User};
 use homeostat_model::{Timestamp, clock};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;

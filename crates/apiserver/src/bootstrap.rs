@@ -27,7 +27,11 @@ pub(crate) fn write(server: &Arc<Server>) {
             Some("ClusterRole") => "clusterroles",
             Some("ClusterRoleBinding") => "clusterrolebindings",
             Some("Role") => "roles",
-            _ => "rolebindings",
+            Some("RoleBinding") => "rolebindings",
+            kind => {
+                tracing::warn!(kind, "left out of what a fresh server has: it is no kind of RBAC");
+                continue;
+            }
         };
         put(server, &table, "rbac.authorization.k8s.io", plural, object, &now);
     }

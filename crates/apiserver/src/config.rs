@@ -14,6 +14,9 @@ use crate::meta::Meta;
 /// Plugins that need a controller to undo what they do.
 const NEED_CONTROLLERS: [&str; 2] = ["StorageObjectInUseProtection", "TaintNodesByCondition"];
 
+/// Time between the bookmarks of a watch, as the reference has it.
+pub const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+
 /// Configuration of an [`crate::ApiServer`].
 #[derive(Clone)]
 pub struct Config {
@@ -42,7 +45,7 @@ pub struct Config {
     pub roles: Vec<serde_json::Value>,
     /// Resources that are computed, not stored.
     pub computed: Vec<Arc<dyn Computed>>,
-    /// Time between the bookmarks of a watch; the reference's is a minute.
+    /// Time between the bookmarks of a watch.
     pub bookmark_every: Duration,
     /// Is told of requests.
     pub audit: Option<Arc<dyn Audit>>,
@@ -84,7 +87,7 @@ impl Config {
             version: Version::default(),
             roles: Vec::new(),
             computed: Vec::new(),
-            bookmark_every: Duration::from_secs(60),
+            bookmark_every: BOOKMARK_EVERY,
             audit: None,
             most: InFlight::default(),
         }

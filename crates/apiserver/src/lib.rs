@@ -39,7 +39,7 @@ mod yaml;
 
 pub use body::Body;
 pub use computed::Computed;
-pub use config::{Authentication, Config, InFlight, Version};
+pub use config::{Authentication, BOOKMARK_EVERY, Config, InFlight, Version};
 pub use meta::Meta;
 pub use serve::{PeerAddress, PeerCertificate};
 pub use server::ApiServer;

@@ -46,14 +46,17 @@ fn transcripts(kubectl: Option<PathBuf>) {
         tokio::spawn(redis_operator::run(cluster.client(), stop.clone().cancelled_owned()));
         cluster
     });
-    let cases = trycmd::TestCases::new();
-    cases.register_bin("kubectl", kubectl.as_path());
-    cases.env("KUBECONFIG", config.to_string_lossy().into_owned());
-    // kubectl caches discovery here; each cluster is another one.
-    cases.env("HOME", folder.path().to_string_lossy().into_owned());
-    cases.timeout(Duration::from_secs(60));
-    cases.case("tests/kubectl/*.md");
-    cases.run();
+    // Those in `alone` do to the nodes what others wouldn't survive.
+    for side_by_side in ["tests/kubectl/*.md", "tests/kubectl/alone/*.md"] {
+        let cases = trycmd::TestCases::new();
+        cases.register_bin("kubectl", kubectl.as_path());
+        cases.env("KUBECONFIG", config.to_string_lossy().into_owned());
+        // kubectl caches discovery here; each cluster is another one.
+        cases.env("HOME", folder.path().to_string_lossy().into_owned());
+        cases.timeout(Duration::from_secs(60));
+        cases.case(side_by_side);
+        cases.run();
+    }
     watches(&kubectl, &config);
     stop.cancel();
     runtime.block_on(cluster.stop(Duration::from_secs(4)));

@@ -5,23 +5,23 @@
 
 use std::time::Duration;
 
-/// Periods of a cluster's signs of life; the default is the reference's.
+/// Periods of a cluster's signs of life; the default is what kubelets, clients and servers do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cadence {
     /// Between two renewals of a node's lease.
-    pub heartbeat: Duration,
+    pub(crate) heartbeat: Duration,
     /// How long watches of the cluster's own parts are kept open.
-    pub watch: Duration,
+    pub(crate) watch: Duration,
     /// Between two bookmarks of a watch.
-    pub bookmark: Duration,
+    pub(crate) bookmark: Duration,
 }
 
 impl Default for Cadence {
     fn default() -> Self {
         Self {
-            heartbeat: Duration::from_secs(10),
-            watch: Duration::from_secs(290),
-            bookmark: Duration::from_secs(60),
+            heartbeat: homeostat_node::HEARTBEAT,
+            watch: homeostat_sdk::WATCH_TIMEOUT,
+            bookmark: homeostat_apiserver::BOOKMARK_EVERY,
         }
     }
 }
@@ -32,16 +32,26 @@ impl Cadence {
     /// ```
     /// use homeostat_cluster::Cadence;
     ///
-    /// assert_eq!(Cadence::default().slower(360).heartbeat.as_secs(), 3600);
+    /// assert_eq!(Cadence::default().slower(360).heartbeat().as_secs(), 3600);
     /// ```
     #[must_use]
-    pub fn slower(self, times: u32) -> Self {
-        let Self { heartbeat, watch, bookmark } = self;
-        Self { heartbeat: heartbeat * times, watch: watch * times, bookmark: bookmark * times }
+    pub fn slower(self, times: u16) -> Self {
+        let slow = |period: Duration| period.saturating_mul(times.max(1).into());
+        Self { heartbeat: slow(self.heartbeat), watch: slow(self.watch), bookmark: slow(self.bookmark) }
+    }
+
+    /// Time between two renewals of a node's lease. A node that is silent for five counts as lost.
+    pub fn heartbeat(self) -> Duration {
+        self.heartbeat
+    }
+
+    /// How long watches are kept open before they are asked for anew.
+    pub fn watch(self) -> Duration {
+        self.watch
     }
 
     /// How long a node may be silent.
     pub(crate) fn grace(self) -> Duration {
-        self.heartbeat * 5
+        self.heartbeat.saturating_mul(5)
     }
 }

@@ -152,19 +152,24 @@ impl Cluster {
             root_ca_key: self.authority.key_pem(),
             node_monitor_grace: options.cadence.grace(),
         };
-        homeostat_controllers::add(&mut manager, &options.controllers, &config, |controller| {
-            self.client_as_account(homeostat_controllers::NAMESPACE, controller.account)
-        });
+        homeostat_controllers::add(
+            &mut manager,
+            &options.controllers,
+            &config,
+            |controller| match controller.account {
+                Some(account) => self.client_as_account(homeostat_controllers::NAMESPACE, account),
+                None => self.client_as(READER, &[]),
+            },
+        );
         if options.controllers.contains("scheduler") {
             manager.act_through(self.client_as(SCHEDULER, &[]));
             homeostat_scheduler::add_with(&mut manager, options.scheduler.clone());
         }
         if options.nodes > 0 {
-            let (count, heartbeat) = (options.nodes, options.cadence.heartbeat);
-            let nodes = homeostat_node::NodeOptions { count, heartbeat, ..options.node.clone() };
+            let nodes = homeostat_node::NodeOptions { count: options.nodes, ..options.node.clone() };
             let (namespace, account) = homeostat_node::ACCOUNT;
             manager.act_through(self.client_as_account(namespace, account));
-            homeostat_node::add_with(&mut manager, nodes, usage);
+            homeostat_node::add_with(&mut manager, nodes, options.cadence.heartbeat, usage);
         }
         let stop = self.parts.clone();
         self.tasks.spawn(async move {
@@ -186,10 +191,9 @@ impl Cluster {
         inprocess::client(self.server.clone(), User { name: user.to_owned(), groups, ..User::default() })
     }
 
-    /// A client that acts as a service account.
-    pub fn client_as_account(&self, namespace: &str, account: &str) -> kube::Client {
-        let user = format!("system:serviceaccount:{namespace}:{account}");
-        self.client_as(&user, &["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")])
+    fn client_as_account(&self, namespace: &str, account: &str) -> kube::Client {
+        let user = User::service_account(namespace, account, "").authenticated();
+        inprocess::client(self.server.clone(), user)
     }
 
     /// The cluster's time.

@@ -1,10 +1,10 @@
 //! Who the controllers are: their names, their service accounts, and what they may do beyond the reference's roles.
 //!
-//! The reference's roles (`system:controller:…`) are written for clients that replace whole objects; ours apply and
-//! patch, so some verbs are missing there. Only those are granted here, as one more role for each controller.
-//! Invariant: nothing is granted that no controller was seen to need.
+//! The reference's roles (`system:controller:…`) are written for clients that replace whole objects; ours patch, and
+//! make a storage class, so some verbs are missing there. Those are granted here, as one more role for each controller.
+//! Invariant: nothing is granted that the reference's role for the account has already.
 
-use homeostat_sdk::{grant, rule};
+use homeostat_sdk::rbac::{grant, rule};
 use serde_json::Value;
 
 /// The namespace of the controllers' service accounts.
@@ -17,14 +17,15 @@ pub struct Controller {
     pub name: &'static str,
     /// The name that older releases used.
     pub alias: &'static str,
-    /// The service account that it acts as, the reference's; in [`NAMESPACE`].
-    pub account: &'static str,
+    /// The service account that it acts as, the reference's; in [`NAMESPACE`]. `None`: it acts as the user
+    /// `system:kube-controller-manager`, as the controller that makes the accounts' tokens does.
+    pub account: Option<&'static str>,
     /// Group, resource and verbs that it needs beyond the reference's role for the account.
     pub beyond: &'static [(&'static str, &'static str, &'static [&'static str])],
 }
 
 const fn of(name: &'static str, alias: &'static str, account: &'static str) -> Controller {
-    Controller { name, alias, account, beyond: &[] }
+    Controller { name, alias, account: Some(account), beyond: &[] }
 }
 
 impl Controller {
@@ -101,11 +102,12 @@ pub const CONTROLLERS: &[Controller] = &[
     )]),
     of("root-ca-certificate-publisher-controller", "root-ca-cert-publisher", "root-ca-cert-publisher"),
     of("serviceaccount-controller", "serviceaccount", "service-account-controller"),
-    of("serviceaccount-token-controller", "serviceaccount-token", "tokens-controller").and(&[
-        ("", "secrets", &["delete", "update"]),
-        ("", "serviceaccounts", &["get"]),
-        ("", "serviceaccounts/token", &["create"]),
-    ]),
+    Controller {
+        name: "serviceaccount-token-controller",
+        alias: "serviceaccount-token",
+        account: None,
+        beyond: &[],
+    },
     of("statefulset-controller", "statefulset", "statefulset-controller")
         .and(&[("apps", "statefulsets/status", &["patch"]), ("", "persistentvolumeclaims", &["patch"])]),
     of("taint-eviction-controller", "taint-eviction", "node-controller"),
@@ -115,12 +117,13 @@ pub const CONTROLLERS: &[Controller] = &[
 /// The roles that controllers need beyond the reference's, and their bindings: for a cluster that runs these
 /// controllers. A role is named `homeostat:controller:` and the controller's name.
 pub fn roles() -> Vec<Value> {
-    let beyond = CONTROLLERS.iter().filter(|c| !c.beyond.is_empty());
+    let accounts = CONTROLLERS.iter().filter_map(|c| Some((c, c.account?)));
+    let beyond = accounts.filter(|(c, _)| !c.beyond.is_empty());
     beyond
-        .flat_map(|c| {
+        .flat_map(|(c, account)| {
             let rules: Vec<_> =
                 c.beyond.iter().map(|(group, resource, verbs)| rule(group, resource, verbs)).collect();
-            grant(&format!("homeostat:controller:{}", c.name), NAMESPACE, c.account, &rules)
+            grant(&format!("homeostat:controller:{}", c.name), NAMESPACE, account, &rules)
         })
         .collect()
 }

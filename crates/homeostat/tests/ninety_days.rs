@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use homeostat::testing::audit::{Audit, Event, Interest, Level, Stage};
+use homeostat::testing::audit::{Attributes, Audit, Event, Interest, Level, Stage};
 use homeostat::testing::{Cadence, ClusterOptions, World, simulate};
 use homeostat::{Context, Next, Operator, Result, Timestamp};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -69,7 +69,7 @@ impl Operator for Issuer {
 struct Jobs(AtomicUsize);
 
 impl Audit for Jobs {
-    fn interest(&self, a: &homeostat_access::Attributes<'_>) -> Interest {
+    fn interest(&self, a: &Attributes<'_>) -> Interest {
         let level = if a.verb == "create" && a.resource == "jobs" { Level::Metadata } else { Level::None };
         Interest { level, ..Interest::default() }
     }

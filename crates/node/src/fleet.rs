@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use homeostat_model::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -43,11 +42,6 @@ impl Fleet {
     pub fn new(options: NodeOptions) -> Self {
         let size = u32::try_from(options.count.min(Self::MOST)).unwrap_or(0);
         Self { size, options: Arc::new(options) }
-    }
-
-    /// Time between two signs of life of a machine.
-    pub fn heartbeat(&self) -> Duration {
-        self.options.heartbeat
     }
 
     /// The machines, by number.

@@ -46,12 +46,11 @@ pub(crate) async fn keep(world: Arc<World>, cx: TaskContext) -> Result<()> {
         let uid = register(&world, machine, now, &cx).await?;
         told.insert(machine, Told { uid, state: NodeState::default(), reported: now });
     }
-    let heartbeat = world.fleet.heartbeat();
     let mut beat = cx.clock().now();
     loop {
         let now = cx.clock().now();
         let beats = now >= beat;
-        let mut next = if beats { add(now, heartbeat) } else { beat };
+        let mut next = if beats { add(now, world.heartbeat) } else { beat };
         for (machine, told) in &mut told {
             let state = world.state(*machine, now);
             next = state.until.map_or(next, |until| next.min(until));
@@ -63,7 +62,7 @@ pub(crate) async fn keep(world: Arc<World>, cx: TaskContext) -> Result<()> {
             }
         }
         if beats {
-            beat = add(now, heartbeat);
+            beat = add(now, world.heartbeat);
         }
         let now = cx.clock().now();
         tokio::select! {
@@ -98,10 +97,7 @@ async fn tend(
         renew(world, machine, &told.uid, now, cx).await?;
     }
     let new_images = beats && std::mem::take(&mut world.inventory().machine(machine).new_images);
-    if state != told.state
-        || new_images
-        || since(now, told.reported) >= world.fleet.heartbeat() * REPORT_BEATS
-    {
+    if state != told.state || new_images || since(now, told.reported) >= world.heartbeat * REPORT_BEATS {
         report(world, machine, &state, &told.state, now, cx).await?;
         if rebooted {
             tell_reboot(machine, cx).await;
@@ -147,7 +143,7 @@ async fn renew(world: &World, machine: Machine, uid: &str, now: Timestamp, cx: &
         },
         spec: Some(LeaseSpec {
             holder_identity: Some(name),
-            lease_duration_seconds: i32::try_from((world.fleet.heartbeat() * LEASE_BEATS).as_secs()).ok(),
+            lease_duration_seconds: i32::try_from((world.heartbeat * LEASE_BEATS).as_secs()).ok(),
             renew_time: Some(MicroTime(now)),
             ..LeaseSpec::default()
         }),

@@ -20,8 +20,10 @@ mod usage;
 mod world;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use homeostat_sdk::{Manager, grant, rule};
+use homeostat_sdk::Manager;
+use homeostat_sdk::rbac::{grant, rule};
 use serde_json::Value;
 
 pub use behavior::crd;
@@ -33,11 +35,14 @@ use fleet::Fleet;
 use pods::Kubelets;
 use world::World;
 
+/// Time between two renewals of a node's lease, as kubelets have it.
+pub const HEARTBEAT: Duration = Duration::from_secs(10);
+
 /// The service account that simulated kubelets act as: namespace and name.
 pub const ACCOUNT: (&str, &str) = ("kube-system", "simulated-kubelet");
 
-/// The role that simulated kubelets need, and its binding: what a kubelet may do, for all nodes, and the definition of
-/// [`Behavior`](behavior::Behavior).
+/// The role that simulated kubelets need, and its binding: what a kubelet does, for all nodes, and the definition of
+/// [`Behavior`](behavior::Behavior): applied, so that it may be there already, which takes `create` and `patch`.
 pub fn roles() -> Vec<Value> {
     let rules = [
         rule("", "nodes", &["create", "get"]),
@@ -58,14 +63,21 @@ pub fn roles() -> Vec<Value> {
 /// What the nodes and their pods use is then to be had from what this returns, for whoever serves `metrics.k8s.io`.
 pub fn add(manager: &mut Manager, options: impl Into<NodeOptions>) -> Metrics {
     let metrics = Metrics::default();
-    add_with(manager, options, &metrics);
+    add_with(manager, options, HEARTBEAT, &metrics);
     metrics
 }
 
-/// As [`add`], with metrics that somebody has already.
-pub fn add_with(manager: &mut Manager, options: impl Into<NodeOptions>, metrics: &Metrics) {
+/// As [`add`], with another heartbeat (a second at least) and metrics that somebody has already. Leases hold for four
+/// heartbeats.
+pub fn add_with(
+    manager: &mut Manager,
+    options: impl Into<NodeOptions>,
+    heartbeat: Duration,
+    metrics: &Metrics,
+) {
     let delays = Delays::default();
-    let (world, woken) = World::new(Fleet::new(options.into()), delays);
+    let (world, woken) =
+        World::new(Fleet::new(options.into()), heartbeat.max(Duration::from_secs(1)), delays);
     let world = Arc::new(world);
     let (beating, choosing, metrics) = (world.clone(), world.clone(), metrics.clone());
     manager.add_task("kubelet", move |cx| heartbeat::keep(beating.clone(), cx));

@@ -3,7 +3,6 @@
 //! Every error names the option and says what would do. Nothing here makes a node.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use homeostat_model::quantity::Quantity;
 use homeostat_model::validation as names;
@@ -22,9 +21,6 @@ pub struct NodeOptions {
     pub capacity: BTreeMap<String, String>,
     /// Labels beyond those of every node. Several values go round: the first node has the first, and so on.
     pub labels: BTreeMap<String, Vec<String>>,
-    /// Time between renewals of a node's lease; the lease holds four times as long, and the status is told every thirty
-    /// times. Kubelet's is ten seconds.
-    pub heartbeat: Duration,
 }
 
 /// An option that cannot be.
@@ -84,7 +80,7 @@ impl From<usize> for NodeOptions {
             ("hugepages-2Mi", "0"),
         ];
         let capacity = capacity.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-        Self { count, capacity, labels: BTreeMap::new(), heartbeat: Duration::from_secs(10) }
+        Self { count, capacity, labels: BTreeMap::new() }
     }
 }
 

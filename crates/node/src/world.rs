@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use futures::channel::mpsc;
 use homeostat_model::Timestamp;
@@ -92,6 +93,8 @@ impl Inventory {
 /// What the nodes' parts share.
 pub(crate) struct World {
     pub(crate) fleet: Fleet,
+    /// Time between two signs of life of a machine.
+    pub(crate) heartbeat: Duration,
     /// Counts changes, with what holds since the last.
     choice: RwLock<(u64, Arc<Choice>)>,
     /// When each machine's Node was made.
@@ -105,11 +108,16 @@ pub(crate) struct World {
 
 impl World {
     /// With the other end of what brings pods back.
-    pub(crate) fn new(fleet: Fleet, delays: Delays) -> (Self, mpsc::UnboundedReceiver<Key>) {
+    pub(crate) fn new(
+        fleet: Fleet,
+        heartbeat: Duration,
+        delays: Delays,
+    ) -> (Self, mpsc::UnboundedReceiver<Key>) {
         let (wake, woken) = mpsc::unbounded();
         let choice = RwLock::new((0, Arc::new(Choice::new(0, delays, []))));
         let world = Self {
             fleet,
+            heartbeat,
             choice,
             born: RwLock::default(),
             inventory: Mutex::default(),

@@ -217,10 +217,11 @@ impl Manager {
     }
 
     /// Has servers keep watches open for `timeout` instead of some five minutes, after which they are asked for anew:
-    /// longer where that itself costs too much, as in months of virtual time.
+    /// longer where that itself costs too much, as in months of virtual time. At least a second. It comes before
+    /// [`caches`](Self::caches).
     #[must_use]
     pub fn with_watch_timeout(mut self, timeout: Duration) -> Self {
-        self.env.caches = self.env.caches.with_watch_timeout(timeout);
+        self.env.caches = self.env.caches.with_watch_timeout(timeout.max(Duration::from_secs(1)));
         self
     }
 
@@ -338,7 +339,7 @@ impl Manager {
 
     /// Has what is added from now on write, and read past the caches, through `client`: as another user, whose rights
     /// need to be no more than what it does. The caches are fed through the manager's own client all the same, since
-    /// all share them. kube-controller-manager calls it `--use-service-account-credentials`.
+    /// all share them, and so are leases and webhook configurations kept. It holds until the next call. kube-controller-manager calls it `--use-service-account-credentials`.
     ///
     /// ```no_run
     /// # use homeostat_sdk::{Context, Manager, Next, Operator, Result};

@@ -3,8 +3,6 @@
 //! A cache holds what it is fed; an observer makes of it what it wants, such as a graph. The watch behind both is the
 //! same, and as patient.
 
-use std::sync::Arc;
-
 use kube::Resource;
 use kube::core::{ApiResource, DynamicObject, ObjectMeta, PartialObjectMeta};
 use tokio_util::sync::CancellationToken;
@@ -23,7 +21,7 @@ pub trait Observer: Send + Sync + 'static {
     /// An object that the list shows.
     fn listed(&self, meta: &ObjectMeta);
 
-    /// The list is complete. What it didn't show is gone.
+    /// The list is complete. What it didn't show is gone, or has metadata that can't be read.
     fn complete(&self);
 
     /// An object is new, or has changed.
@@ -44,7 +42,7 @@ impl TaskContext {
     ) -> impl Future<Output = ()> + Send + use<O> {
         let what = display_resource::<DynamicObject>(&resource);
         let path = Box::new(move |namespace: Option<&str>| DynamicObject::url_path(&resource, namespace));
-        let sink = Arc::new(Told(observer));
+        let sink = Box::new(Told(observer));
         let feed = self.caches().feed(self.client().clone(), sink, path, what, Selection::all(), true);
         async move {
             tokio::select! { biased;

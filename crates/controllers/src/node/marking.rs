@@ -1,7 +1,7 @@
-//! Says of the pods on a node that stopped being ready that they aren't ready either, so that Services leave them out.
+//! Says of the pods on a node that is no longer heard of that they aren't ready, so that Services leave them out.
 //!
-//! Only what a pod said before the node's change counts as outdated: a kubelet that comes back, or that still works
-//! while its node isn't ready, has the last word on its pods.
+//! Only what a pod said before the node fell silent counts as outdated: a kubelet that speaks has the last word on its
+//! pods, also where it says that its node isn't ready.
 
 use std::sync::Arc;
 
@@ -13,26 +13,31 @@ use serde_json::json;
 use super::lifecycle::NodeLifecycle;
 use crate::common::pods;
 
-/// Marks those of the node's `pods` that count as ready since before the node's own change.
+/// Marks those of the node's `pods` that count as ready since before the node fell silent. All are tried; the first
+/// error, if any, is told.
 pub(super) async fn mark(node: &Node, pods: &[Arc<Pod>], cx: &Context<NodeLifecycle>) -> Result<()> {
     let conditions = node.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
     let Some(ready) = conditions.iter().find(|c| c.type_ == "Ready") else { return Ok(()) };
+    let mut told = Ok(());
     for pod in pods.iter().filter(|p| is_outdated(p, ready)) {
         let now = homeostat_model::clock::seconds(cx.clock().now());
         let condition = json!({"type": "Ready", "status": "False", "lastTransitionTime": now});
-        let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}});
+        let meta = json!({"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version});
+        let patch = json!({"metadata": meta, "status": {"conditions": [condition]}});
         match cx.patch_status::<Pod, _>(&Key::of(&**pod), &Patch::Strategic(patch)).await {
-            Err(e) if e.is_conflict() || e.is_not_found() => continue,
-            other => drop(other?),
+            Ok(_) => {
+                cx.event_about::<Pod>(pod, Event::warning("NodeNotReady", "Node is not ready")).await;
+            }
+            Err(e) if e.is_not_found() => {}
+            Err(e) => told = told.and(Err(e)),
         }
-        cx.event_about::<Pod>(pod, Event::warning("NodeNotReady", "Node is not ready")).await;
     }
-    Ok(())
+    told
 }
 
 fn is_outdated(pod: &Pod, node: &NodeCondition) -> bool {
     let changed = node.last_transition_time.as_ref().map(|t| t.0);
-    node.status != "True" && pods::ready_since(pod).is_some_and(|since| changed.is_none_or(|c| since <= c))
+    node.status == "Unknown" && pods::ready_since(pod).is_some_and(|since| changed.is_none_or(|c| since <= c))
 }
 
 #[cfg(test)]
@@ -49,11 +54,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_said_before_the_node_changed_is_outdated() {
+    fn only_what_was_said_before_the_node_fell_silent_is_outdated() {
         check(("True", "10:00"), ("True", "05:00"), false);
         check(("Unknown", "10:00"), ("True", "05:00"), true);
-        check(("False", "10:00"), ("True", "10:00"), true);
-        check(("False", "10:00"), ("True", "10:01"), false);
+        check(("Unknown", "10:00"), ("True", "10:01"), false);
+        check(("False", "10:00"), ("True", "05:00"), false);
         check(("Unknown", "10:00"), ("False", "05:00"), false);
     }
 }

@@ -12,7 +12,8 @@ fn each_controller_is_granted_what_the_references_roles_lack_and_no_more() {
     let granted = roles();
     let whole = Policy::from_objects(defaults.iter().chain(&granted));
     for controller in CONTROLLERS {
-        let user = User::service_account(NAMESPACE, controller.account, "");
+        let Some(account) = controller.account else { continue };
+        let user = User::service_account(NAMESPACE, account, "");
         for (group, resource, verbs) in controller.beyond {
             let (resource, sub) = resource.split_once('/').unwrap_or((resource, ""));
             for verb in *verbs {
@@ -27,6 +28,6 @@ fn each_controller_is_granted_what_the_references_roles_lack_and_no_more() {
         }
         let secrets = Attributes::resource(&user, "list", "", "secrets");
         let reads_all = ["generic-garbage-collector", "namespace-controller", "resourcequota-controller"];
-        assert_eq!(whole.allows(&secrets).allowed, reads_all.contains(&controller.account), "{controller:?}");
+        assert_eq!(whole.allows(&secrets).allowed, reads_all.contains(&account), "{controller:?}");
     }
 }

@@ -78,7 +78,8 @@ impl World {
 
     /// A control plane of one's own making. Operators share its clock and chance.
     pub async fn with(options: ClusterOptions) -> Self {
-        let (clock, entropy, watch) = (options.clock.clone(), options.entropy.clone(), options.cadence.watch);
+        let (clock, entropy, watch) =
+            (options.clock.clone(), options.entropy.clone(), options.cadence.watch());
         let cluster = match Cluster::with(options).await {
             Ok(cluster) => cluster,
             Err(error) => panic!("no control plane: {error}"),

@@ -29,8 +29,10 @@ impl World {
         let mut options = ClusterOptions { nodes: 0, ..ClusterOptions::default() };
         options.controllers("*,-scheduler,-node-lifecycle-controller,-taint-eviction-controller").unwrap();
         let cluster = Cluster::with(options).await.unwrap();
-        let client = cluster.client_as("system:kube-scheduler", &["system:masters"]);
-        let mut manager = Manager::new(client.clone());
+        let client = cluster.client();
+        // With the rights that it has in a cluster.
+        let mut manager = Manager::new(cluster.client_as("system:kube-controller-manager", &[]));
+        manager.act_through(cluster.client_as("system:kube-scheduler", &[]));
         homeostat_scheduler::add_with(&mut manager, configuration);
         let stop = CancellationToken::new();
         tokio::spawn(manager.run(stop.clone()));

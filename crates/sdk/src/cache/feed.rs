@@ -10,14 +10,12 @@
 //! where the server no longer has that version (410), list again.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::AsyncBufReadExt;
 use homeostat_model::Entropy;
 use kube::Client;
 use kube::api::{ListParams, WatchParams};
-use kube::core::params::GetParams;
 use kube::core::{ObjectMeta, Request, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -67,7 +65,7 @@ pub(crate) trait Sink: Send + Sync {
 /// Everything a feed needs.
 pub(crate) struct Feed {
     pub(super) client: Client,
-    pub(super) sink: Arc<dyn Sink>,
+    pub(super) sink: Box<dyn Sink>,
     pub(super) path: Path,
     /// The resource as error texts print it.
     pub(super) what: String,
@@ -242,7 +240,7 @@ impl Feed {
     /// Watches from `version`, and moves it along, until the watch ends.
     async fn watch(&self, version: &mut String, failures: &mut u32) -> Result<(), Failed> {
         let (label_selector, field_selector) = self.selectors();
-        let timeout = u32::try_from(self.watch_timeout.as_secs()).ok();
+        let timeout = Some(u32::try_from(self.watch_timeout.as_secs()).unwrap_or(u32::MAX));
         let params = WatchParams { label_selector, field_selector, timeout, ..WatchParams::default() };
         let request = match self.metadata {
             true => self.request().watch_metadata(&params, version),
@@ -317,14 +315,17 @@ impl Feed {
     }
 
     /// An own write that a list, taken around the same time, doesn't show: was it before the write or after a
-    /// deletion? Only the server knows.
+    /// deletion? Only the server knows. It is asked by a list, since who feeds may have the right to no more.
     async fn settle(&self, key: &Key) {
-        let request = Request::new((self.path)(key.namespace()));
-        let Ok(request) = request.get(key.name(), &GetParams::default()) else { return };
-        match self.client.request_text(request).await {
-            Ok(text) => self.sink.settled(key, Some(&text)),
-            Err(kube::Error::Api(status)) if status.code == 404 => self.sink.settled(key, None),
+        let field_selector = Some(format!("metadata.name={}", key.name()));
+        let params = ListParams { field_selector, ..ListParams::default() };
+        let Ok(request) = Request::new((self.path)(key.namespace())).list(&params) else { return };
+        let answer = self.client.request_text(request).await;
+        let page = answer.as_deref().map(serde_json::from_str::<Page>);
+        match page {
+            Ok(Ok(page)) => self.sink.settled(key, page.items.iter().flatten().next().map(|o| o.get())),
             // It stays until the watch or the next list says more.
+            Ok(Err(error)) => debug!(%key, %error, "no answer about an object that a list left in doubt"),
             Err(error) => debug!(%key, %error, "could not ask for an object that a list left in doubt"),
         }
     }

@@ -25,7 +25,7 @@ use homeostat_model::selector::Labels;
 use kube::core::ObjectMeta;
 use tokio::sync::SetOnce;
 
-pub use registry::{CacheSize, Caches, Selection};
+pub use registry::{CacheSize, Caches, Selection, WATCH_TIMEOUT};
 use state::{Event, Item, State};
 
 use crate::key::Key;

@@ -20,8 +20,8 @@ use super::{Cache, Inner as Objects, Intake, Transform, matches};
 use crate::key::Key;
 use crate::object::{Watched, display_resource};
 
-/// How long a server should keep a watch open (kube's and client-go's limit of five minutes, less some).
-const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
+/// How long a server should keep a watch open (kube's watcher asks for 290 s, client-go for five to ten minutes).
+pub const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
 
 /// Which objects of a kind a cache holds.
 ///
@@ -214,7 +214,7 @@ impl Caches {
         let reader = cache.clone();
         let read = Box::new(move |text: &str| Ok(reader.item(serde_json::from_str::<K>(text)?, text.len())));
         let path: Path = Box::new(move |namespace: Option<&str>| K::url_path(&dt, namespace));
-        let sink = Arc::new(Intake { cache: objects, read });
+        let sink = Box::new(Intake { cache: objects, read });
         let feed = self.feed(self.0.client.clone(), sink, path, what, selection.clone(), metadata);
         self.0.tasks.spawn(feed.run());
         cache
@@ -224,7 +224,7 @@ impl Caches {
     pub(crate) fn feed(
         &self,
         client: Client,
-        sink: Arc<dyn Sink>,
+        sink: Box<dyn Sink>,
         path: Path,
         what: String,
         selection: Selection,
