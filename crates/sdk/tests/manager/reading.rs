@@ -1,14 +1,17 @@
 //! What caches hold, what brings a key back beyond the types, and what a reconcile leaves behind.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use homeostat_sdk::{
-    Caches, Change, Context, Entropy, Key, Next, Operator, Result, Selection, Settings, Watches,
+    Caches, Change, Context, Entropy, Key, Next, Operator, Result, Selection, Settings, Watches, Writer,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::operators::{Copy, Note};
 use crate::server::Server;
@@ -197,4 +200,42 @@ async fn caches_hold_what_they_are_told_to() {
     let secrets = sizes.iter().find(|s| s.resource == "secrets").unwrap();
     assert_eq!((secrets.objects, secrets.json_bytes), (0, 0));
     running.stopped().await.unwrap();
+}
+
+/// Written and deleted before the list that was asked for first: the list doesn't show it, and no event will.
+#[tokio::test(start_paused = true)]
+async fn what_a_list_leaves_in_doubt_is_asked_for_with_the_right_to_list_alone() {
+    let server = Server::default();
+    // No right to get.
+    server.fail(&format!("GET {MAPS}/"), 403, usize::MAX);
+    let cut = Arc::new(AtomicBool::new(false));
+    let (client, gate) = (server.client(), Arc::new(Notify::new()));
+    let held = gate.clone();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let (client, held) = (client.clone(), held.clone());
+        let first = request.method() == http::Method::GET && !cut.swap(true, Ordering::Relaxed);
+        async move {
+            if first {
+                held.notified().await;
+            }
+            client.send(request).await.map_err(tower::BoxError::from)
+        }
+    });
+    let caches = Caches::new(Client::new(service, "default"), Entropy::seeded(1));
+    let cache = caches.get::<ConfigMap>(&Selection::all());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let writer = Writer::new(server.client(), caches.clone(), "test");
+    for name in ["gone", "there"] {
+        let map: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"name": name, "namespace": "a"}})).unwrap();
+        writer.create(&map).await.unwrap();
+    }
+    server.delete(&format!("{MAPS}/gone"));
+    assert_eq!(cache.len(), 2);
+    gate.notify_one();
+    cache.synced().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let names: Vec<String> = cache.keys().iter().map(|k| k.name().to_owned()).collect();
+    assert_eq!(names, ["there"]);
+    assert!(server.calls().iter().any(|c| c.query.contains("metadata.name%3Dgone")), "it was asked for");
 }

@@ -175,8 +175,14 @@ impl Server {
             }
             (&Method::GET, None) => {
                 let prefix = format!("{} ", target.collection);
-                let items: Vec<&Value> =
-                    world.objects.iter().filter(|(p, _)| p.starts_with(&prefix)).map(|(_, o)| o).collect();
+                let named = query.split('&').find_map(|q| q.strip_prefix("fieldSelector=metadata.name%3D"));
+                let items: Vec<&Value> = world
+                    .objects
+                    .iter()
+                    .filter(|(p, _)| p.starts_with(&prefix))
+                    .map(|(_, o)| o)
+                    .filter(|o| named.is_none_or(|n| o["metadata"]["name"] == n))
+                    .collect();
                 let version = world.version.max(1).to_string();
                 answer(
                     200,
