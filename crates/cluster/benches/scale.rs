@@ -16,6 +16,9 @@ const DEPLOYMENTS: usize = 1_000;
 const REPLICAS: usize = 10;
 const IN_NAMESPACE: usize = 10_000;
 const NODES: usize = 5_000;
+/// A single object, and a list of thousands.
+const OFTEN: Duration = Duration::from_millis(20);
+const SELDOM: Duration = Duration::from_secs(1);
 
 /// Resident memory in MiB.
 fn resident() -> f64 {
@@ -38,12 +41,12 @@ async fn items(client: &Client, path: &str) -> Vec<Value> {
     list["items"].as_array().cloned().unwrap_or_default()
 }
 
-/// Looks four times a second, for five minutes.
-async fn until(holds: impl AsyncFn() -> bool) {
+/// Looks every so often, for five minutes.
+async fn until(every: Duration, holds: impl AsyncFn() -> bool) {
     let begin = Instant::now();
     while !holds().await {
         assert!(begin.elapsed() < Duration::from_secs(300), "not within five minutes");
-        tokio::time::sleep(Duration::from_millis(250)).await;
+        tokio::time::sleep(every).await;
     }
 }
 
@@ -52,9 +55,9 @@ async fn cluster(nodes: usize) -> (Cluster, Client) {
     options.nodes(nodes, "cpu=64,memory=256Gi,pods=250", "zone=a|b|c").expect("options");
     let cluster = Cluster::with(options).await.expect("a control plane");
     let client = cluster.client();
-    until(async || ready_nodes(&client).await == nodes).await;
+    until(SELDOM, async || ready_nodes(&client).await == nodes).await;
     let account = "/api/v1/namespaces/default/serviceaccounts/default";
-    until(async || text(&client, account).await.is_ok()).await;
+    until(OFTEN, async || text(&client, account).await.is_ok()).await;
     (cluster, client)
 }
 
@@ -79,7 +82,7 @@ async fn deployments() {
         post(&client, path, json!({"metadata": {"name": format!("web-{i}")}, "spec": spec})).await;
     }
     let applied = began.elapsed();
-    until(async || {
+    until(SELDOM, async || {
         let ready = items(&client, path)
             .await
             .iter()
@@ -92,7 +95,10 @@ async fn deployments() {
         "{DEPLOYMENTS} Deployments of {REPLICAS} pods on 100 nodes: applied in {applied:.1?}, ready after {:.1?}",
         began.elapsed()
     );
-    let pods = text(&client, "/api/v1/pods").await.expect("a list").len();
+    let list = text(&client, "/api/v1/pods").await.expect("a list");
+    let writes = serde_json::from_str::<Value>(&list).expect("JSON")["metadata"]["resourceVersion"].clone();
+    println!("{} writes in all", writes.as_str().unwrap_or_default());
+    let pods = list.len();
     let count = (DEPLOYMENTS * REPLICAS) as f64;
     println!(
         "memory: {:.1} KB for each pod, whose JSON is {:.1} KB; everything that a pod brings with it included",
@@ -115,7 +121,8 @@ async fn namespace() {
         .request::<Value>(Request::delete(path).body(Vec::new()).expect("a request"))
         .await
         .expect("an answer");
-    until(async || matches!(text(&client, path).await, Err(kube::Error::Api(s)) if s.code == 404)).await;
+    until(OFTEN, async || matches!(text(&client, path).await, Err(kube::Error::Api(s)) if s.code == 404))
+        .await;
     println!("a namespace of {IN_NAMESPACE} objects is gone after {:.2?}", began.elapsed());
     cluster.stop(Duration::from_secs(5)).await;
 }

@@ -5,7 +5,6 @@
 //! Limits are client-go's: a series ends after six minutes of silence, and an object may have a burst of 25 events,
 //! then one in five minutes.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use tracing::debug;
 
 use crate::error::Result;
 use crate::key::Key;
+use crate::recent::Recent;
 use crate::write::Writer;
 
 /// A series ends after this long without the event.
@@ -30,8 +30,6 @@ const COUNT_EACH: i32 = 10;
 /// Events per object: a burst, then one per period.
 const BURST: f64 = 25.0;
 const REFILL: Duration = Duration::from_secs(300);
-/// Series and objects remembered at a time.
-const REMEMBERED: usize = 4096;
 /// Events about one name at one moment.
 const SAME_MOMENT: i128 = 32;
 /// The API's limit of a note.
@@ -102,8 +100,8 @@ struct Allowance {
 
 #[derive(Default)]
 struct Memory {
-    series: BTreeMap<Same, Series>,
-    allowances: BTreeMap<String, Allowance>,
+    series: Recent<Same, Series>,
+    allowances: Recent<String, Allowance>,
 }
 
 /// Records events under one reporter's name. Cheap to clone.
@@ -230,10 +228,10 @@ impl Memory {
         }
         let (kind, uid, name) = &same.regarding;
         let object = format!("{kind:?}/{uid:?}/{name:?}");
-        if self.allowances.len() >= REMEMBERED {
-            self.allowances.retain(|_, a| now.duration_since(a.at) < REFILL);
-        }
-        let allowance = self.allowances.entry(object).or_insert(Allowance { tokens: BURST, at: now });
+        let Some(allowance) = self.allowances.get_mut(&object) else {
+            self.allowances.insert(object, Allowance { tokens: BURST - 1.0, at: now });
+            return Step::Create;
+        };
         let refilled = now.duration_since(allowance.at).as_secs_f64() / REFILL.as_secs_f64();
         allowance.tokens = (allowance.tokens + refilled).min(BURST);
         allowance.at = now;
@@ -245,13 +243,6 @@ impl Memory {
     }
 
     fn begin(&mut self, same: Same, series: Series) {
-        if self.series.len() >= REMEMBERED {
-            let now = series.last;
-            self.series.retain(|_, s| now.duration_since(s.last) < SERIES_ENDS);
-            if self.series.len() >= REMEMBERED {
-                self.series.clear();
-            }
-        }
         self.series.insert(same, series);
     }
 }

@@ -108,6 +108,7 @@ mod probes;
 pub mod process;
 pub mod queue;
 pub mod rbac;
+mod recent;
 mod runner;
 mod serve;
 mod task;
