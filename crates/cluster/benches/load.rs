@@ -4,6 +4,8 @@
 //! server share the machine, and prints a rate, the 99th percentile and the ratio to kube-apiserver with etcd on the
 //! same machine (2 cores, no fsync), measured with the same load.
 
+mod shared;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,6 +22,8 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
+
+use shared::memory;
 
 const CONNECTIONS: usize = 16;
 const OBJECTS: usize = 5_000;
@@ -146,15 +150,6 @@ where
         format!("{:.0}x the reference's rate{p}", rate / r)
     });
     println!("{name:<14} {rate:>9.0}/s   p99 {p99:>7.2} ms   {ratio}");
-}
-
-/// Resident memory of this process in MB.
-fn memory() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kb = text
-        .lines()
-        .find_map(|l| l.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
-    kb.unwrap_or(0.0) / 1024.0
 }
 
 async fn definition(target: &Target) {

@@ -1,8 +1,10 @@
 //! What many nodes, many pods and a large namespace cost: everything in this process, in real time.
 //!
-//! `cargo bench -p homeostat-cluster --bench scale` prints four figures. Aims on two cores: 1,000 Deployments of ten pods
+//! `cargo bench -p homeostat-cluster --bench scale` prints what each takes. Aims on two cores: 1,000 Deployments of ten pods
 //! on 100 nodes are ready in 15 s; a namespace of 10,000 objects is gone in 3 s; a simulated pod takes 8 KB beyond its
 //! objects.
+
+mod shared;
 
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use shared::memory;
+
 const DEPLOYMENTS: usize = 1_000;
 const REPLICAS: usize = 10;
 const IN_NAMESPACE: usize = 10_000;
@@ -19,13 +23,6 @@ const NODES: usize = 5_000;
 /// A single object, and a list of thousands.
 const OFTEN: Duration = Duration::from_millis(20);
 const SELDOM: Duration = Duration::from_secs(1);
-
-/// Resident memory in MiB.
-fn resident() -> f64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: f64 = statm.split(' ').nth(1).and_then(|p| p.parse().ok()).unwrap_or(0.0);
-    pages * 4096.0 / 1_048_576.0
-}
 
 async fn post(client: &Client, path: &str, object: Value) {
     let request = Request::post(path).body(object.to_string().into_bytes()).expect("a request");
@@ -72,7 +69,7 @@ async fn ready_nodes(client: &Client) -> usize {
 async fn deployments() {
     let (cluster, client) = cluster(100).await;
     let path = "/apis/apps/v1/namespaces/default/deployments";
-    let (began, before) = (Instant::now(), resident());
+    let (began, before) = (Instant::now(), memory());
     for i in 0..DEPLOYMENTS {
         let labels = json!({"app": format!("web-{i}")});
         let container = json!({"name": "web", "image": "registry.example/web:1",
@@ -102,7 +99,7 @@ async fn deployments() {
     let count = (DEPLOYMENTS * REPLICAS) as f64;
     println!(
         "memory: {:.1} KB for each pod, whose JSON is {:.1} KB; everything that a pod brings with it included",
-        (resident() - before) * 1024.0 / count,
+        (memory() - before) * 1024.0 / count,
         pods as f64 / 1024.0 / count,
     );
     cluster.stop(Duration::from_secs(5)).await;
@@ -128,12 +125,12 @@ async fn namespace() {
 }
 
 async fn nodes() {
-    let (began, before) = (Instant::now(), resident());
+    let (began, before) = (Instant::now(), memory());
     let (cluster, _) = cluster(NODES).await;
     println!(
         "{NODES} nodes are ready after {:.1?} and take {:.1} KB each, object and lease included",
         began.elapsed(),
-        (resident() - before) * 1024.0 / NODES as f64
+        (memory() - before) * 1024.0 / NODES as f64
     );
     cluster.stop(Duration::from_secs(5)).await;
 }

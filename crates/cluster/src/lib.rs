@@ -38,7 +38,8 @@ pub use pace::{Pace, PaceError};
 use pki::Authority;
 pub use simulation::simulate;
 
-/// The user that all caches of the cluster's own parts are fed as; RBAC lets it list and watch everything.
+/// The user that all caches of the cluster's own parts are fed as, and that makes the accounts' tokens; RBAC lets it list
+/// and watch everything.
 const READER: &str = "system:kube-controller-manager";
 /// The user that the scheduler acts as.
 const SCHEDULER: &str = "system:kube-scheduler";

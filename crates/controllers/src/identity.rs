@@ -10,6 +10,9 @@ use serde_json::Value;
 /// The namespace of the controllers' service accounts.
 pub const NAMESPACE: &str = "kube-system";
 
+/// What may be done: group, resource and verbs.
+pub type Right = (&'static str, &'static str, &'static [&'static str]);
+
 /// A controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Controller {
@@ -20,8 +23,8 @@ pub struct Controller {
     /// The service account that it acts as, the reference's; in [`NAMESPACE`]. `None`: it acts as the user
     /// `system:kube-controller-manager`, as the controller that makes the accounts' tokens does.
     pub account: Option<&'static str>,
-    /// Group, resource and verbs that it needs beyond the reference's role for the account.
-    pub beyond: &'static [(&'static str, &'static str, &'static [&'static str])],
+    /// What it needs beyond the reference's role for the account.
+    pub beyond: &'static [Right],
 }
 
 const fn of(name: &'static str, alias: &'static str, account: &'static str) -> Controller {
@@ -29,7 +32,7 @@ const fn of(name: &'static str, alias: &'static str, account: &'static str) -> C
 }
 
 impl Controller {
-    const fn and(self, beyond: &'static [(&'static str, &'static str, &'static [&'static str])]) -> Self {
+    const fn and(self, beyond: &'static [Right]) -> Self {
         Self { beyond, ..self }
     }
 }

@@ -37,7 +37,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::ReplicationController;
 use kube::Client;
 
-pub use identity::{CONTROLLERS, Controller, NAMESPACE, roles};
+pub use identity::{CONTROLLERS, Controller, NAMESPACE, Right, roles};
 
 /// What controllers have to be told.
 #[derive(Clone)]

@@ -195,7 +195,7 @@ impl Recorder {
         };
         let at = Instant::now();
         let series = Series { key: Key::namespaced(namespace, name), count: 1, last: at, written: at };
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).begin(same, series);
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).series.insert(same, series);
         Ok(())
     }
 }
@@ -240,9 +240,5 @@ impl Memory {
         }
         allowance.tokens -= 1.0;
         Step::Create
-    }
-
-    fn begin(&mut self, same: Same, series: Series) {
-        self.series.insert(same, series);
     }
 }

@@ -339,7 +339,8 @@ impl Manager {
 
     /// Has what is added from now on write, and read past the caches, through `client`: as another user, whose rights
     /// need to be no more than what it does. The caches are fed through the manager's own client all the same, since
-    /// all share them, and so are leases and webhook configurations kept. It holds until the next call. kube-controller-manager calls it `--use-service-account-credentials`.
+    /// all share them, and so are leases and webhook configurations kept. It holds until the next call.
+    /// kube-controller-manager calls it `--use-service-account-credentials`.
     ///
     /// ```no_run
     /// # use homeostat_sdk::{Context, Manager, Next, Operator, Result};
@@ -429,14 +430,12 @@ impl Manager {
         let stop = shutdown.child_token();
         let mut running = JoinSet::new();
         for Added { name, client, start } in added {
-            let run = match client {
-                None => start(&env, stop.clone()),
-                Some(client) => {
-                    let client =
-                        if self.guards { guarded(client, fence.clone(), common.clone()) } else { client };
-                    start(&Env { client, ..env.clone() }, stop.clone())
-                }
+            let client = match client {
+                None => env.client.clone(),
+                Some(client) if self.guards => guarded(client, fence.clone(), common.clone()),
+                Some(client) => client,
             };
+            let run = start(&Env { client, ..env.clone() }, stop.clone());
             running.spawn(async move {
                 run.await;
                 name

@@ -33,13 +33,29 @@ pub fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
 
 /// A ClusterRole of these rules, and the ClusterRoleBinding of the same name that gives it to a service account.
 pub fn grant(name: &str, namespace: &str, account: &str, rules: &[PolicyRule]) -> [Value; 2] {
-    let made =
-        |kind: &str| json!({"apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": {"name": name}});
-    let (mut role, mut binding) = (made("ClusterRole"), made("ClusterRoleBinding"));
-    role["rules"] = json!(rules);
-    binding["roleRef"] = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": name});
-    binding["subjects"] = json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
-    [role, binding]
+    bound(&json!({"name": name}), true, &json!(rules), &service_account(namespace, account))
+}
+
+/// A service account as the subject of a binding.
+pub(crate) fn service_account(namespace: &str, name: &str) -> Value {
+    json!({"kind": "ServiceAccount", "name": name, "namespace": namespace})
+}
+
+/// A role and the binding of the same metadata that gives it to a subject: for the whole cluster, or in a namespace.
+pub(crate) fn bound(metadata: &Value, cluster: bool, rules: &Value, subject: &Value) -> [Value; 2] {
+    let (role, binding) =
+        if cluster { ("ClusterRole", "ClusterRoleBinding") } else { ("Role", "RoleBinding") };
+    let version = format!("{RBAC}/v1");
+    [
+        json!({"apiVersion": version, "kind": role, "metadata": metadata, "rules": rules}),
+        json!({
+            "apiVersion": version,
+            "kind": binding,
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": role, "name": metadata["name"]},
+            "subjects": [subject],
+        }),
+    ]
 }
 
 impl Visitor for Collect {

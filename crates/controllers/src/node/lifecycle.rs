@@ -79,8 +79,10 @@ impl Operator for NodeLifecycle {
                 "spec": {"taints": taints}});
             cx.patch_resource(&Patch::Merge(patch)).await?;
         }
-        let by_node = self.by_node.get_or_init(|| pods::by_node(&cx.cache::<Pod, _>()));
-        marking::mark(node, &by_node.get(cx.name()), cx).await?;
+        if let Some(ready) = condition(node, "Ready").filter(|c| c.status == "Unknown") {
+            let by_node = self.by_node.get_or_init(|| pods::by_node(&cx.cache::<Pod, _>()));
+            marking::mark(ready, &by_node.get(cx.name()), cx).await?;
+        }
         if silent_in.is_zero() {
             // Until it speaks, which changes the node.
             return Ok(Next::done());

@@ -6,18 +6,20 @@
 use std::sync::Arc;
 
 use homeostat_sdk::{Context, Event, Key, Result};
-use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
+use k8s_openapi::api::core::v1::{NodeCondition, Pod};
 use kube::api::Patch;
 use serde_json::json;
 
 use super::lifecycle::NodeLifecycle;
 use crate::common::pods;
 
-/// Marks those of the node's `pods` that count as ready since before the node fell silent. All are tried; the first
+/// Marks those of a node's `pods` that count as ready since before it fell silent, as its `ready` condition tells. All are tried; the first
 /// error, if any, is told.
-pub(super) async fn mark(node: &Node, pods: &[Arc<Pod>], cx: &Context<NodeLifecycle>) -> Result<()> {
-    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
-    let Some(ready) = conditions.iter().find(|c| c.type_ == "Ready") else { return Ok(()) };
+pub(super) async fn mark(
+    ready: &NodeCondition,
+    pods: &[Arc<Pod>],
+    cx: &Context<NodeLifecycle>,
+) -> Result<()> {
     let mut told = Ok(());
     for pod in pods.iter().filter(|p| is_outdated(p, ready)) {
         let now = homeostat_model::clock::seconds(cx.clock().now());

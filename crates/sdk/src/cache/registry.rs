@@ -90,13 +90,15 @@ struct Entry {
     metadata: bool,
 }
 
+/// By type: a [`Transform`] of it. Looked up, never iterated.
+type Transforms = BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
 struct Inner {
     client: Client,
     entropy: Entropy,
     watch_timeout: Duration,
     entries: Mutex<Vec<Entry>>,
-    /// By type: a [`Transform`] of it. Looked up, never iterated.
-    transforms: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    transforms: Mutex<Transforms>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -114,37 +116,33 @@ impl std::fmt::Debug for Caches {
 impl Caches {
     /// No caches yet, for this client.
     pub fn new(client: Client, entropy: Entropy) -> Self {
-        Self::watching_for(client, entropy, WATCH_TIMEOUT)
+        Self::made(client, entropy, WATCH_TIMEOUT, Transforms::default())
     }
 
-    fn watching_for(client: Client, entropy: Entropy, watch_timeout: Duration) -> Self {
-        let stop = CancellationToken::new();
+    fn made(client: Client, entropy: Entropy, watch_timeout: Duration, transforms: Transforms) -> Self {
         Self(Arc::new(Inner {
             client,
             entropy,
             watch_timeout,
             entries: Mutex::default(),
-            transforms: Mutex::default(),
+            transforms: Mutex::new(transforms),
             tasks: TaskTracker::new(),
-            stop,
+            stop: CancellationToken::new(),
         }))
+    }
+
+    fn transforms(&self) -> std::sync::MutexGuard<'_, Transforms> {
+        self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// None yet again, with the settings of these.
     pub(crate) fn anew(&self, client: Client, entropy: Entropy) -> Self {
-        self.anew_watching_for(client, entropy, self.0.watch_timeout)
+        Self::made(client, entropy, self.0.watch_timeout, self.transforms().clone())
     }
 
     /// None yet again, with the settings of these, but watches of this length.
     pub(crate) fn with_watch_timeout(&self, timeout: Duration) -> Self {
-        self.anew_watching_for(self.0.client.clone(), self.0.entropy.clone(), timeout)
-    }
-
-    fn anew_watching_for(&self, client: Client, entropy: Entropy, timeout: Duration) -> Self {
-        let anew = Self::watching_for(client, entropy, timeout);
-        let transforms = self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        *anew.0.transforms.lock().unwrap_or_else(PoisonError::into_inner) = transforms;
-        anew
+        Self::made(self.0.client.clone(), self.0.entropy.clone(), timeout, self.transforms().clone())
     }
 
     fn entries(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
@@ -154,7 +152,7 @@ impl Caches {
     /// Caches of `K` that are made from now on keep their objects as `f` leaves them: without what nobody here reads.
     pub fn transform<K: Watched>(&self, f: impl Fn(&mut K) + Send + Sync + 'static) {
         let transform = Arc::new(Transform(Arc::new(f)));
-        self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<K>(), transform);
+        self.transforms().insert(TypeId::of::<K>(), transform);
     }
 
     /// The cache of a kind known at compile time. Starts its watch where nobody asked before; must be called within
@@ -195,9 +193,7 @@ impl Caches {
         if let Some(cache) = found {
             return cache;
         }
-        let transforms = self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner);
-        let transform = transforms.get(&TypeId::of::<K>()).cloned();
-        drop(transforms);
+        let transform = self.transforms().get(&TypeId::of::<K>()).cloned();
         let cache = Cache::<K>::with(*selection != Selection::all(), transform);
         let what = display_resource::<K>(&dt);
         entries.push(Entry {

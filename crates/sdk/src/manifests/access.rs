@@ -10,14 +10,10 @@ use serde_json::{Value, json};
 use super::Options;
 use super::rights::compact;
 use super::workload::{labels, meta};
-use crate::rbac::{RBAC, rule};
+use crate::rbac::{RBAC, bound, rule, service_account};
 
 fn rules_value(rules: &[PolicyRule]) -> Value {
     serde_json::to_value(compact(rules)).unwrap_or_default()
-}
-
-fn subject(name: &str, options: &Options) -> Value {
-    json!([{"kind": "ServiceAccount", "name": name, "namespace": options.namespace}])
 }
 
 /// A role and its binding: in the namespace, or for the whole cluster.
@@ -29,26 +25,10 @@ pub(crate) fn role(
     cluster: bool,
 ) -> [Value; 2] {
     let mut metadata = meta(name, options, suffix);
-    let (role, binding) =
-        if cluster { ("ClusterRole", "ClusterRoleBinding") } else { ("Role", "RoleBinding") };
     if cluster && let Some(fields) = metadata.as_object_mut() {
         fields.remove("namespace");
     }
-    [
-        json!({
-            "apiVersion": format!("{RBAC}/v1"),
-            "kind": role,
-            "metadata": metadata,
-            "rules": rules_value(rules),
-        }),
-        json!({
-            "apiVersion": format!("{RBAC}/v1"),
-            "kind": binding,
-            "metadata": metadata,
-            "roleRef": {"apiGroup": RBAC, "kind": role, "name": metadata["name"]},
-            "subjects": subject(name, options),
-        }),
-    ]
+    bound(&metadata, cluster, &rules_value(rules), &service_account(&options.namespace, name))
 }
 
 /// What leader election needs, in the program's own namespace.
