@@ -2,6 +2,8 @@
 //!
 //! Invariant: a function of the object and its definition's epoch alone.
 
+use std::borrow::Cow;
+
 use homeostat_resources::{Resource, Version};
 use serde_json::Value;
 
@@ -14,8 +16,8 @@ pub struct Meta {
     pub uid: Box<str>,
     /// `metadata.labels`, sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
-    /// Values of the resource's field selectors, in the definition's order.
-    pub fields: Box<[(Box<str>, Box<str>)]>,
+    /// Values of the resource's field selectors, in the definition's order; empty ones are left out.
+    pub fields: Box<[(Cow<'static, str>, Box<str>)]>,
     /// `metadata.generation`.
     pub generation: i64,
     /// Whether it is being deleted.
@@ -27,10 +29,9 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Reads it from an object in the storage version.
-    ///
-    /// `sibling` is the resource that shows the same objects in another form; its selectors are indexed too.
-    pub fn of(object: &Value, resource: &Resource, sibling: Option<&Resource>) -> Self {
+    /// Reads it from an object in the storage version. Resources that show the same objects in two forms (events) share
+    /// the strategy, which knows the selectors of both.
+    pub fn of(object: &Value, resource: &Resource) -> Self {
         let meta = object.get("metadata");
         let labels = meta
             .and_then(|m| m.get("labels"))
@@ -47,10 +48,7 @@ impl Meta {
         Self {
             uid: object::uid(object).into(),
             labels,
-            fields: match sibling {
-                None => fields(object, resource, resource.storage_version()),
-                Some(other) => both(object, [resource, other]),
-            },
+            fields: fields(object, resource, resource.storage_version()),
             generation: object::generation(object),
             deleting: object::deleting(object),
             owners,
@@ -63,29 +61,13 @@ impl Meta {
         self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|i| &*self.labels[i].1)
     }
 
-    /// Value of a selectable field other than name and namespace.
-    pub fn field(&self, label: &str) -> Option<&str> {
-        self.fields.iter().find(|(k, _)| &**k == label).map(|(_, v)| &**v)
+    /// Value of a selectable field other than name and namespace; empty where the object has none.
+    pub fn field(&self, label: &str) -> &str {
+        self.fields.iter().find(|(k, _)| k == label).map_or("", |(_, v)| v)
     }
 }
 
-/// Values of the field selectors of two resources with the same objects, each taken from its own form.
-fn both(object: &Value, resources: [&Resource; 2]) -> Box<[(Box<str>, Box<str>)]> {
-    let of = |r: &Resource| {
-        let Some(version) = r.versions.iter().find(|v| v.served) else { return Vec::new() };
-        let mut own = object.clone();
-        r.strategy.convert(&mut own, &version.gv);
-        fields(&own, r, version).into_vec()
-    };
-    let mut out = of(resources[0]);
-    out.extend(of(resources[1]));
-    out.sort();
-    out.dedup();
-    out.into()
-}
-
-/// Values of a version's field selectors.
-pub fn fields(object: &Value, resource: &Resource, version: &Version) -> Box<[(Box<str>, Box<str>)]> {
+fn fields(object: &Value, resource: &Resource, version: &Version) -> Box<[(Cow<'static, str>, Box<str>)]> {
     let custom = version.selectable.iter().map(|(label, path)| {
         let value = path
             .trim_start_matches('.')
@@ -97,9 +79,10 @@ pub fn fields(object: &Value, resource: &Resource, version: &Version) -> Box<[(B
                 other => other.to_string(),
             })
             .unwrap_or_default();
-        (label.as_str().into(), value.into())
+        (Cow::Owned(label.clone()), value)
     });
     let built_in =
-        resource.strategy.selectable(object).into_iter().map(|(label, value)| (label.into(), value.into()));
-    built_in.chain(custom).collect()
+        resource.strategy.selectable(object).into_iter().map(|(label, value)| (Cow::Borrowed(label), value));
+    let all = built_in.chain(custom).filter(|(_, value)| !value.is_empty());
+    all.map(|(label, value)| (label, value.into())).collect()
 }

@@ -10,7 +10,9 @@ use homeostat_model::Status;
 use homeostat_model::status::Result;
 use homeostat_resources::table::{self, Include, Printer};
 use homeostat_store::{Record, Revision};
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::meta::Meta;
 use crate::negotiate::View;
@@ -35,6 +37,19 @@ pub(crate) fn bytes(record: &Record<Meta>, target: &Target) -> Bytes {
 /// An object as bytes, in the order of keys that its kind has.
 pub(crate) fn encode(object: &Value, target: &Target) -> Bytes {
     if target.built_in() { object::typed_bytes(object) } else { object::to_bytes(object) }
+}
+
+/// A `PartialObjectMetadata` of stored bytes that are what their target shows, without parsing the metadata.
+pub(crate) fn partial(bytes: &[u8], meta_version: &str) -> Bytes {
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow)]
+        metadata: &'a RawValue,
+    }
+    // The store's own bytes: they have metadata.
+    let metadata = serde_json::from_slice::<Parts<'_>>(bytes).map_or("{}", |p| p.metadata.get());
+    let head = "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/";
+    [head, meta_version, "\",\"metadata\":", metadata, "}"].concat().into()
 }
 
 /// A record as a value in `target`'s version.

@@ -78,7 +78,7 @@ impl Selection {
                 "metadata.namespace" => {
                     Some(record.key.name.split_once('/').map(|(ns, _)| ns).unwrap_or_default())
                 }
-                other => record.meta.field(other),
+                other => Some(record.meta.field(other)),
             })
     }
 }

@@ -305,7 +305,7 @@ pub(crate) fn draft(target: &Target, mut object: Value) -> (Draft, Meta) {
             storage.schema.default(&mut object);
         }
     }
-    let meta = Meta::of(&object, resource, target.sibling.as_deref());
+    let meta = Meta::of(&object, resource);
     let encoded = object::encode(&object, target.built_in());
     (Draft::new(encoded.bytes, encoded.revision_at), meta)
 }

@@ -77,7 +77,7 @@ impl Event {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Same {
     regarding: (Option<String>, Option<String>, Option<String>),
     warning: bool,
@@ -186,8 +186,8 @@ impl Recorder {
             // client-go's form: the object's name and the time in hexadecimal nanoseconds.
             let name = format!("{about}.{:x}", now.as_nanosecond() + later);
             object.metadata.name = Some(name.clone());
-            match self.writer.create(&object).await {
-                Ok(_) => break name,
+            match self.writer.create_unread(&object).await {
+                Ok(()) => break name,
                 // Somebody told something at the same moment; in virtual time many do.
                 Err(e) if e.is_already_exists() && later < SAME_MOMENT => later += 1,
                 Err(e) => return Err(e),

@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cache::Selection;
 use crate::cache::feed::Sink;
+use crate::cache::text::Text;
 use crate::key::Key;
 use crate::object::display_resource;
 use crate::task::TaskContext;
 
-/// Is told of the objects of a kind, by their metadata. It is called from one task, and must not block.
+/// Is told of the objects of a kind, by their metadata (without `managedFields`). It is called from one task, and must not block.
 pub trait Observer: Send + Sync + 'static {
     /// A list begins: the first, or one after the server lost track.
     fn begin(&self) {}
@@ -55,8 +56,8 @@ impl TaskContext {
 
 struct Told<O>(O);
 
-fn read(object: &str) -> serde_json::Result<ObjectMeta> {
-    Ok(serde_json::from_str::<PartialObjectMeta>(object)?.metadata)
+fn read(object: &Text<'_>) -> serde_json::Result<ObjectMeta> {
+    Ok(object.read::<PartialObjectMeta>()?.metadata)
 }
 
 impl<O: Observer> Sink for Told<O> {
@@ -64,7 +65,7 @@ impl<O: Observer> Sink for Told<O> {
         self.0.begin();
     }
 
-    fn listed(&self, object: &str) -> serde_json::Result<()> {
+    fn listed(&self, object: &Text<'_>) -> serde_json::Result<()> {
         self.0.listed(&read(object)?);
         Ok(())
     }
@@ -74,10 +75,9 @@ impl<O: Observer> Sink for Told<O> {
         Vec::new()
     }
 
-    fn applied(&self, object: &str) -> serde_json::Result<Option<String>> {
-        let meta = read(object)?;
-        self.0.applied(&meta);
-        Ok(meta.resource_version)
+    fn applied(&self, object: &Text<'_>) -> serde_json::Result<()> {
+        self.0.applied(&read(object)?);
+        Ok(())
     }
 
     fn deleted(&self, meta: &ObjectMeta) {

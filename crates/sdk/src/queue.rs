@@ -3,7 +3,8 @@
 //! It is client-go's rate-limited work queue as one structure, in tokio's time: a key waits at most once, is with at
 //! most one worker, and comes back when it is added while a worker has it. It knows nothing of objects.
 //! Invariants: a key that was added is handed out after that; two workers never have the same key; the n-th failure
-//! in a row waits `base * 2^(n-1)`, at most `max`.
+//! in a row waits `base * 2^(n-1)`, at most `max`; where changes are gathered, a key that ended well isn't handed out
+//! again before that time has passed.
 //!
 //! One thing differs from client-go on purpose: there, a key that changed while its reconcile failed comes back at
 //! once, so a reconcile that writes before it fails runs as fast as it can for ever. Here it waits for its backoff,
@@ -80,12 +81,31 @@ enum State {
     Delayed { at: Instant, ticket: u64 },
     /// With a worker since then; `again` says that it was added meanwhile.
     Running { again: Option<Again>, since: Instant },
+    /// In `delayed`: it was with a worker lately, and what it is added for until then is gathered in `again`.
+    Resting { again: Option<Again> },
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Again {
     Now(Priority),
     At(Instant),
+}
+
+/// Added for now, too.
+fn now(again: Option<Again>, priority: Priority) -> Again {
+    Again::Now(match again {
+        Some(Again::Now(p)) => p.min(priority),
+        _ => priority,
+    })
+}
+
+/// Added for later, too.
+fn later(again: Option<Again>, when: Instant) -> Again {
+    match again {
+        None => Again::At(when),
+        Some(Again::At(at)) => Again::At(at.min(when)),
+        Some(now @ Again::Now(_)) => now,
+    }
 }
 
 #[derive(Debug)]
@@ -104,6 +124,8 @@ struct Inner<K> {
     ticket: u64,
     waiting: [usize; 2],
     running: usize,
+    /// Keys that rest and weren't added again.
+    idle: usize,
     adds: u64,
     retries: u64,
     /// Normal keys handed out since the last low one.
@@ -120,6 +142,7 @@ pub struct Queue<K> {
     inner: Mutex<Inner<K>>,
     wake: Notify,
     backoff: Backoff,
+    gather: Duration,
 }
 
 /// A key that a worker has.
@@ -168,6 +191,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 ticket: 0,
                 waiting: [0; 2],
                 running: 0,
+                idle: 0,
                 adds: 0,
                 retries: 0,
                 streak: 0,
@@ -175,7 +199,16 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             }),
             wake: Notify::new(),
             backoff,
+            gather: Duration::ZERO,
         }
+    }
+
+    /// A key that ended well comes again after `time` at the earliest, however often it is added: what happens meanwhile
+    /// is one.
+    #[must_use]
+    pub fn gathering(mut self, time: Duration) -> Self {
+        self.gather = time;
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<K>> {
@@ -253,6 +286,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         inner.running -= 1;
         inner.retries += u64::from(outcome == Outcome::Failed);
         let now = Instant::now();
+        if !self.gather.is_zero() && outcome == Outcome::Done && !matches!(again, Some(Again::At(_))) {
+            inner.rest(key.clone(), now + self.gather, again);
+            drop(inner);
+            self.wake.notify_one();
+            return again.map(|_| self.gather);
+        }
         let delay = match (outcome, again) {
             (Outcome::Failed, Some(Again::Now(_))) => {
                 Some(self.backoff.delay(failures).min(self.backoff.changed))
@@ -324,7 +363,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Sizes now.
     pub fn depth(&self) -> Depth {
         let inner = self.lock();
-        Depth { ready: inner.waiting.iter().sum(), delayed: inner.delayed.len(), running: inner.running }
+        Depth {
+            ready: inner.waiting.iter().sum(),
+            delayed: inner.delayed.len() - inner.idle,
+            running: inner.running,
+        }
     }
 
     /// How many keys are ready with normal priority, and with low.
@@ -374,6 +417,15 @@ impl<K: Clone + Eq + Hash> Inner<K> {
         self.delayed.insert((at, ticket), key);
     }
 
+    fn rest(&mut self, key: K, at: Instant, again: Option<Again>) {
+        let ticket = self.ticket();
+        self.idle += usize::from(again.is_none());
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.state = State::Resting { again };
+            self.delayed.insert((at, ticket), key);
+        }
+    }
+
     /// Whether a worker should wake.
     fn add(&mut self, key: K, priority: Priority) -> bool {
         if self.closed {
@@ -394,10 +446,12 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 self.ready(key, priority);
             }
             Some(State::Running { again, .. }) => {
-                *again = Some(Again::Now(match *again {
-                    Some(Again::Now(p)) => p.min(priority),
-                    _ => priority,
-                }));
+                *again = Some(now(*again, priority));
+                return false;
+            }
+            Some(State::Resting { again }) => {
+                self.idle -= usize::from(again.is_none());
+                *again = Some(now(*again, priority));
                 return false;
             }
         }
@@ -418,11 +472,12 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 self.delay(key, when);
             }
             Some(State::Running { again, .. }) => {
-                *again = Some(match *again {
-                    None => Again::At(when),
-                    Some(Again::At(at)) => Again::At(at.min(when)),
-                    Some(now @ Again::Now(_)) => now,
-                });
+                *again = Some(later(*again, when));
+                return false;
+            }
+            Some(State::Resting { again }) => {
+                self.idle -= usize::from(again.is_none());
+                *again = Some(later(*again, when));
                 return false;
             }
         }
@@ -440,7 +495,21 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 break;
             }
             let key = first.remove();
-            self.ready(key, Priority::Normal);
+            match self.entries.get(&key).map(|e| &e.state) {
+                Some(State::Resting { again: None }) => {
+                    self.idle -= 1;
+                    self.entries.remove(&key);
+                }
+                Some(State::Resting { again: Some(Again::Now(priority)) }) => {
+                    let priority = *priority;
+                    self.ready(key, priority);
+                }
+                Some(State::Resting { again: Some(Again::At(at)) }) => {
+                    let at = *at;
+                    self.delay(key, at);
+                }
+                _ => self.ready(key, Priority::Normal),
+            }
         }
     }
 

@@ -82,7 +82,7 @@ impl<O: Operator> Runner<O> {
         let status = Status {
             name: O::name(),
             concurrency: settings.concurrency.max(1),
-            queue: Arc::new(Queue::new(settings.backoff)),
+            queue: Arc::new(Queue::new(settings.backoff).gathering(settings.gather)),
             counters: Counters::default(),
             durations: Durations::default(),
             ready: AtomicBool::new(false),

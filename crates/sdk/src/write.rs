@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::apply::{complete_types, sparse, strip_nulls};
 use crate::cache::Caches;
+use crate::cache::text::{self, Text};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::object::{Object, Watched, display_kind};
@@ -88,7 +89,8 @@ impl Writer {
 
     /// Reads the server's answer, and puts it into the caches.
     fn take<K: Watched>(&self, dt: &K::DynamicType, answer: &str) -> Result<K> {
-        let object: K = serde_json::from_str(answer)?;
+        let answer = Text::of(answer)?.cut();
+        let object: K = serde_json::from_str(&answer)?;
         self.caches.wrote(dt, &object, answer.len());
         Ok(object)
     }
@@ -98,7 +100,8 @@ impl Writer {
         self.take(dt, &answer)
     }
 
-    /// Reads an object from the API server itself, past any cache. `None` where there is none.
+    /// Reads an object from the API server itself, past any cache, `managedFields` included (which objects in caches,
+    /// and what other calls return, do not have). `None` where there is none.
     pub async fn get<K: Object>(&self, key: &Key) -> Result<Option<K>> {
         self.get_with(&(), key).await
     }
@@ -106,8 +109,11 @@ impl Writer {
     /// [`get`](Self::get) of a kind known at run time.
     pub async fn get_with<K: Watched>(&self, dt: &K::DynamicType, key: &Key) -> Result<Option<K>> {
         let request = Request::new(K::url_path(dt, key.namespace()));
-        match self.send::<K>(dt, request.get(key.name(), &GetParams::default())).await {
-            Ok(object) => Ok(Some(object)),
+        match self.exchange(request.get(key.name(), &GetParams::default())).await {
+            Ok(answer) => {
+                self.take::<K>(dt, &answer)?;
+                Ok(Some(serde_json::from_str(&answer)?))
+            }
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         }
@@ -125,6 +131,14 @@ impl Writer {
     pub async fn create_with<K: Watched + Serialize>(&self, dt: &K::DynamicType, object: &K) -> Result<K> {
         let request = Request::new(K::url_path(dt, object.meta().namespace.as_deref()));
         self.send(dt, request.create(&self.post(), serde_json::to_vec(object)?)).await
+    }
+
+    /// As [`create`](Self::create), where nobody wants to know what became of the object: its answer isn't read, and no
+    /// cache hears of it before its watch does.
+    pub(crate) async fn create_unread<K: Object>(&self, object: &K) -> Result<()> {
+        let request = Request::new(K::url_path(&(), object.meta().namespace.as_deref()));
+        self.exchange(request.create(&self.post(), serde_json::to_vec(object)?)).await?;
+        Ok(())
     }
 
     /// Replaces an object. It conflicts where the object changed since `object` was read.
@@ -266,7 +280,7 @@ impl Writer {
             return Ok(());
         }
         // The object as it was last, or as it is while it waits for its finalizers: the watch tells which.
-        if let Ok(object) = serde_json::from_str::<K>(answer)
+        if let Ok(object) = text::read::<K>(answer)
             && object.meta().deletion_timestamp.is_some()
         {
             self.caches.wrote(dt, &object, answer.len());

@@ -358,6 +358,9 @@ impl Chunks {
             (View::Table(_), Some(printer)) => {
                 object::write_json(out, &printer.row(&read::value(record, &self.target), self.now));
             }
+            (View::Metadata(v) | View::MetadataList(v), _) if plain => {
+                out.extend_from_slice(&read::partial(&record.bytes, v));
+            }
             (View::Metadata(v) | View::MetadataList(v), _) => {
                 object::write_json(out, &table::partial(&read::value(record, &self.target), v));
             }

@@ -76,8 +76,7 @@ pub(crate) async fn patch(
         let validation = options.field_validation;
         let mut attempt = |live: &Value, warnings: &mut Vec<String>| {
             let patched = change.apply(target, live)?;
-            let shown = change.shown(&patched);
-            let patched = settle(target, patched, &change.duplicates, validation, &shown, warnings)?;
+            let patched = settle(target, patched, Some(&change), validation, warnings)?;
             check_name(&patched, name)?;
             Ok(Proposal { object: patched, applied: false, uid: None })
         };
@@ -134,15 +133,14 @@ impl Change {
 pub(crate) fn settle(
     target: &Target,
     mut object: Value,
-    duplicates: &[String],
+    patch: Option<&Change>,
     validation: FieldValidation,
-    shown: &str,
     warnings: &mut Vec<String>,
 ) -> Result<Value> {
-    // The reference names neither kind nor object here.
-    let shown = shown.to_owned();
-    let refuse = |why: String| {
-        let e = field::Error::invalid("patch", shown.as_str(), conversion(&why));
+    // The reference names neither kind nor object here. What is shown is made only when it is needed.
+    let refuse = |why: String, patched: &Value| {
+        let shown = patch.map_or_else(String::new, |p| p.shown(patched));
+        let e = field::Error::invalid("patch", shown, conversion(&why));
         Status::invalid(&GroupKind::new("", ""), "", &[e])
     };
     if target.built_in() && object.is_object() {
@@ -159,13 +157,13 @@ pub(crate) fn settle(
             map.retain(|k, _| matches!(k.as_str(), "apiVersion" | "kind" | "metadata"));
         }
     } else {
-        unknown = decode::types(target, &mut object).map_err(&refuse)?;
+        unknown = decode::types(target, &mut object).map_err(|why| refuse(why, &object))?;
     }
-    let mut strict = duplicates.to_vec();
+    let mut strict = patch.map_or_else(Vec::new, |p| p.duplicates.clone());
     strict.extend(unknown.iter().map(|p| format!("unknown field \"{p}\"")));
     match validation {
         FieldValidation::Strict if !strict.is_empty() => {
-            return Err(refuse(format!("strict decoding error: {}", strict.join(", "))));
+            return Err(refuse(format!("strict decoding error: {}", strict.join(", ")), &object));
         }
         FieldValidation::Warn => warnings.extend(strict.into_iter().take(decode::MOST_WARNINGS)),
         _ => {}
@@ -201,7 +199,7 @@ async fn apply(
         let mut warnings = Vec::new();
         let applied = w.managing(|cx| managed::apply(&Value::Null, &config, cx, force))?;
         check_name(&config, name)?;
-        let applied = settle(target, applied, &[], validation, "", &mut warnings)?;
+        let applied = settle(target, applied, None, validation, &mut warnings)?;
         w.warnings.extend(warnings);
         match w.create(applied, true).await {
             Err(s) if s.code == 409 && s.reason == "AlreadyExists" => {}
@@ -218,7 +216,7 @@ async fn apply(
         object::set_meta(&mut base, "resourceVersion", object::resource_version(live));
         let applied = helper.managing(|cx| managed::apply(&base, &config, cx, force))?;
         check_name(&config, name)?;
-        let applied = settle(target, applied, &[], validation, "", warnings)?;
+        let applied = settle(target, applied, None, validation, warnings)?;
         Ok(Proposal { object: applied, applied: true, uid: None })
     };
     w.update(name, ATTEMPTS, &mut attempt).await.map(|o| (o, StatusCode::OK))

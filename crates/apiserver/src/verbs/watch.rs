@@ -223,8 +223,8 @@ impl Frames {
             (Some(_), None) => "DELETED",
         };
         let epoch = e.now.as_deref().or(e.prev.as_deref()).map_or(0, |r| r.meta.epoch);
-        let plain =
-            self.view == View::Object && self.target.is_storage() && epoch == self.target.resource.epoch;
+        let current = self.target.is_storage() && epoch == self.target.resource.epoch;
+        let plain = self.view == View::Object && current;
         if plain && kind == natural {
             let slot = if self.packed { &e.packed } else { &e.frame };
             return Some(slot.get_or_init(|| self.plain(kind, e.bytes())).clone());
@@ -239,8 +239,19 @@ impl Frames {
         if plain {
             return Some(self.plain(kind, e.bytes()));
         }
+        if let (true, Some(version)) = (current, self.cuts()) {
+            return Some(plain_frame(kind, &read::partial(e.bytes(), version)));
+        }
         let v = read::decode(e.bytes(), epoch, &self.target);
         Some(self.value(kind, &v))
+    }
+
+    /// The version of the metadata view, where stored bytes only need to be cut to it.
+    fn cuts(&self) -> Option<&'static str> {
+        match self.view {
+            View::Metadata(version) | View::MetadataList(version) if !self.packed => Some(version),
+            _ => None,
+        }
     }
 
     /// A frame of an object's bytes as they are stored.
@@ -374,12 +385,16 @@ impl Watcher {
             };
             seen += 1;
             if self.frames.selection.matches(&record) {
-                let plain = self.frames.view == View::Object && read::is_plain(&record, &self.frames.target);
-                let frame = if plain {
-                    self.frames.plain("ADDED", &record.bytes)
-                } else {
-                    let v = read::value(&record, &self.frames.target);
-                    self.frames.value("ADDED", &v)
+                let plain = read::is_plain(&record, &self.frames.target);
+                let frame = match self.frames.cuts() {
+                    Some(version) if plain => plain_frame("ADDED", &read::partial(&record.bytes, version)),
+                    _ if plain && self.frames.view == View::Object => {
+                        self.frames.plain("ADDED", &record.bytes)
+                    }
+                    _ => {
+                        let v = read::value(&record, &self.frames.target);
+                        self.frames.value("ADDED", &v)
+                    }
                 };
                 self.pending.push_back(frame);
             }

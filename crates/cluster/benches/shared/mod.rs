@@ -8,3 +8,7 @@ pub(crate) fn memory() -> f64 {
         .find_map(|l| l.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
     kb.unwrap_or(0.0) / 1024.0
 }
+
+/// As the program has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

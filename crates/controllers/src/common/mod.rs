@@ -2,6 +2,10 @@
 //!
 //! Everything here that decides is pure; what writes says so in its name and does one thing.
 
+use std::time::Duration;
+
+use homeostat_sdk::Settings;
+
 pub(crate) mod backoff;
 pub(crate) mod claim;
 pub(crate) mod condition;
@@ -14,3 +18,9 @@ pub(crate) mod scale;
 pub(crate) mod scaled;
 pub(crate) mod served;
 pub(crate) mod template;
+
+/// How controllers run that count pods: many pods change one after the other, and each would be a write of the status.
+/// Shorter than anything that a pod goes through.
+pub(crate) fn counting() -> Settings {
+    Settings { gather: Duration::from_millis(20), ..Settings::default() }
+}

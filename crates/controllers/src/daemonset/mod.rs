@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat_sdk::{Context, Event, Key, Next, Operator, Result, Watches};
+use homeostat_sdk::{Context, Event, Key, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use crate::common::backoff::Backoffs;
 use crate::common::claim::{self, Orphans};
-use crate::common::{history, pod_control};
+use crate::common::{counting, history, pod_control};
 use plan::State;
 
 /// How soon a pod that ended again on the same node is replaced again.
@@ -73,6 +73,10 @@ impl Operator for DaemonSets {
 
     fn name() -> &'static str {
         "daemonset-controller"
+    }
+
+    fn settings(&self) -> Settings {
+        counting()
     }
 
     async fn reconcile(&self, set: &DaemonSet, cx: &Context<Self>) -> Result<Next> {

@@ -12,7 +12,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use homeostat_sdk::{Context, Error, Event, Key, Next, Operator, Result, Watches};
+use homeostat_sdk::{Context, Error, Event, Key, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -21,7 +21,7 @@ use kube::api::Patch;
 use serde_json::{Value, json};
 
 use crate::common::claim::{self, Orphans};
-use crate::common::{hash, pod_control, pods};
+use crate::common::{counting, hash, pod_control, pods};
 use rollout::{Sets, Stage};
 use sets::{HASH_LABEL, Limits, REVISION, Set};
 use status::Conditions;
@@ -39,6 +39,10 @@ impl Operator for Deployments {
 
     fn name() -> &'static str {
         "deployment-controller"
+    }
+
+    fn settings(&self) -> Settings {
+        counting()
     }
 
     async fn reconcile(&self, deployment: &Deployment, cx: &Context<Self>) -> Result<Next> {

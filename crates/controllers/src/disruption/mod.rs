@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use homeostat_sdk::selector::Labels;
-use homeostat_sdk::{Context, Error, Event, Key, Next, Object, Operator, Result, Sees, Watches};
+use homeostat_sdk::{Context, Error, Event, Key, Next, Object, Operator, Result, Sees, Settings, Watches};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -21,7 +21,7 @@ use kube::api::Patch;
 use serde_json::json;
 
 use crate::common::served::Discovery;
-use crate::common::{claim, pods, scale};
+use crate::common::{claim, counting, pods, scale};
 use plan::State;
 
 /// The controller.
@@ -37,6 +37,10 @@ impl Operator for Disruption {
 
     fn name() -> &'static str {
         "disruption-controller"
+    }
+
+    fn settings(&self) -> Settings {
+        counting()
     }
 
     async fn reconcile(&self, budget: &PodDisruptionBudget, cx: &Context<Self>) -> Result<Next> {

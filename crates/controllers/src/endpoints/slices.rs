@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use homeostat_sdk::{Context, Next, Operator, Result, Watches};
+use homeostat_sdk::{Context, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::core::v1::{Node, Pod, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::backend::{Backend, Port, backend};
 use super::plan::{MANAGER_LABEL, Plan, SERVICE_LABEL, existing};
+use crate::common::counting;
 
 /// The most endpoints in a slice (the reference's default).
 const LIMIT: usize = 100;
@@ -29,6 +30,10 @@ impl Operator for EndpointSlices {
 
     fn name() -> &'static str {
         "endpointslice-controller"
+    }
+
+    fn settings(&self) -> Settings {
+        counting()
     }
 
     async fn reconcile(&self, service: &Service, cx: &Context<Self>) -> Result<Next> {

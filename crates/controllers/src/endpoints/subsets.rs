@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use homeostat_sdk::{Context, Edits, Key, Next, Operator, Result, Watches};
+use homeostat_sdk::{Context, Edits, Key, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DeleteParams;
 
 use super::backend::{Backend, Port, backend};
-use crate::common::pod_control;
+use crate::common::{counting, pod_control};
 
 /// The most addresses in an Endpoints object (the API's limit of this form).
 const LIMIT: usize = 1000;
@@ -28,6 +28,10 @@ impl Operator for Subsets {
 
     fn name() -> &'static str {
         "endpoints-controller"
+    }
+
+    fn settings(&self) -> Settings {
+        counting()
     }
 
     async fn reconcile(&self, service: &Service, cx: &Context<Self>) -> Result<Next> {

@@ -15,14 +15,14 @@ mod tests;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use homeostat_sdk::{Context, Event, Key, Next, Operator, Result, Watches};
+use homeostat_sdk::{Context, Event, Key, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Patch;
 use serde_json::json;
 
 use crate::common::claim::{self, Orphans};
-use crate::common::pod_control;
+use crate::common::{counting, pod_control};
 pub(crate) use plan::outcome;
 use plan::{Plan, State};
 
@@ -51,6 +51,10 @@ impl Operator for Jobs {
 
     fn name() -> &'static str {
         "job-controller"
+    }
+
+    fn settings(&self) -> Settings {
+        counting()
     }
 
     async fn reconcile(&self, job: &Job, cx: &Context<Self>) -> Result<Next> {

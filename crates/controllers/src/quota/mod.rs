@@ -9,13 +9,13 @@ mod usage;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use homeostat_sdk::{Cache, Context, Key, Next, Object, Operator, Result, Sees, Watches};
+use homeostat_sdk::{Cache, Context, Key, Next, Object, Operator, Result, Sees, Settings, Watches};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ResourceQuota, Service};
 use kube::api::Patch;
 use serde_json::{Value, json};
 
-use crate::common::pods;
 use crate::common::served::Discovery;
+use crate::common::{counting, pods};
 use usage::Wanted;
 
 /// Everything is counted again after this long, for kinds whose deletions aren't watched (the reference's resync).
@@ -31,6 +31,10 @@ impl Operator for Quotas {
 
     fn name() -> &'static str {
         "resourcequota-controller"
+    }
+
+    fn settings(&self) -> Settings {
+        counting()
     }
 
     async fn reconcile(&self, quota: &ResourceQuota, cx: &Context<Self>) -> Result<Next> {

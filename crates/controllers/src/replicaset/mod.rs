@@ -11,11 +11,11 @@ mod tests;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use homeostat_sdk::{Context, Key, Next, Operator, Result, Watches};
+use homeostat_sdk::{Context, Key, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::common::claim::{self, Orphans};
-use crate::common::{pod_control, pods, template};
+use crate::common::{counting, pod_control, pods, template};
 use kinds::Replicated;
 use plan::{Failure, State};
 
@@ -38,6 +38,10 @@ impl<K: Replicated> Operator for Replicas<K> {
 
     fn name() -> &'static str {
         K::CONTROLLER
+    }
+
+    fn settings(&self) -> Settings {
+        counting()
     }
 
     async fn reconcile(&self, set: &K, cx: &Context<Self>) -> Result<Next> {

@@ -232,7 +232,7 @@ impl PreFilter for PodTopologySpread {
                     counts[domain].get_or_insert(0);
                 }
             }
-            for shared in cx.snapshot.classes() {
+            for shared in cx.snapshot.classes_for(pod.namespace(), &constraint.selectors) {
                 if !counts_class(constraint, pod, &shared.part) {
                     continue;
                 }
@@ -357,7 +357,7 @@ impl PreScore for PodTopologySpread {
                 size = counting.len();
             }
             let looks = (selective && constraint.honor_affinity) || constraint.honor_taints;
-            for shared in cx.snapshot.classes() {
+            for shared in cx.snapshot.classes_for(pod.namespace(), &constraint.selectors) {
                 if !counts_class(constraint, pod, &shared.part) {
                     continue;
                 }

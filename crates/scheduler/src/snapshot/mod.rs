@@ -5,6 +5,7 @@
 //! its node, so that two pods never get the same room.
 //! Invariant: after any sequence of changes it equals the snapshot that would be made from scratch.
 
+mod classes;
 mod node;
 mod objects;
 mod pod;
@@ -16,6 +17,8 @@ mod topology;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use classes::Classes;
+use homeostat_model::selector::Labels;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 pub use node::NodeInfo;
@@ -49,7 +52,7 @@ pub struct Snapshot {
     pods: BTreeMap<Arc<str>, Placed>,
     /// Pods whose node isn't known, by its name.
     orphans: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    classes: Index<Class, Class>,
+    classes: Classes,
     affinities: Index<(Arc<str>, String), Affinity>,
     columns: Mutex<BTreeMap<String, Arc<Column>>>,
     /// On how many nodes each image is.
@@ -94,7 +97,7 @@ impl Snapshot {
             labels: pod.metadata.labels.clone().unwrap_or_default(),
             terminating: pod.metadata.deletion_timestamp.is_some(),
         };
-        let class = self.classes.acquire(class.clone(), || class);
+        let class = self.classes.acquire(class);
         let affinity = pod.spec.as_ref().and_then(|s| Affinity::of(&namespace, s)).map(|affinity| {
             // Two that print alike are alike.
             let text = serde_json::to_string(&pod.spec.as_ref().and_then(|s| s.affinity.as_ref()));
@@ -158,7 +161,7 @@ impl Snapshot {
         let Some(info) = self.slots.get_mut(slot).and_then(Option::take) else { return };
         self.count_images(&info.images.clone(), &BTreeMap::new());
         for pod in &info.pods {
-            self.classes.unplace(pod.class_id, slot);
+            self.classes.index.unplace(pod.class_id, slot);
             self.affinities.unplace(pod.affinity_id, slot);
             self.orphans.entry(name.clone()).or_default().insert(pod.uid.clone());
         }
@@ -256,7 +259,7 @@ impl Snapshot {
 
     fn put(&mut self, slot: usize, info: Arc<PodInfo>) {
         self.generation += 1;
-        self.classes.place(info.class_id, slot);
+        self.classes.index.place(info.class_id, slot);
         self.affinities.place(info.affinity_id, slot);
         if let Some(node) = self.slots.get_mut(slot).and_then(Option::as_mut) {
             let node = Arc::make_mut(node);
@@ -267,7 +270,7 @@ impl Snapshot {
 
     fn take(&mut self, slot: usize, info: &PodInfo) {
         self.generation += 1;
-        self.classes.unplace(info.class_id, slot);
+        self.classes.index.unplace(info.class_id, slot);
         self.affinities.unplace(info.affinity_id, slot);
         if let Some(node) = self.slots.get_mut(slot).and_then(Option::as_mut) {
             let node = Arc::make_mut(node);
@@ -321,7 +324,12 @@ impl Snapshot {
 
     /// Namespace-and-labels parts of the pods on nodes, with the nodes.
     pub fn classes(&self) -> impl Iterator<Item = &Shared<Class>> {
-        self.classes.iter()
+        self.classes.index.iter()
+    }
+
+    /// Of these, those among which the ones are that all `selectors` select in a namespace.
+    pub fn classes_for(&self, namespace: &str, selectors: &[Labels]) -> Vec<&Shared<Class>> {
+        self.classes.candidates(namespace, selectors)
     }
 
     /// (Anti-)affinities of the pods on nodes, with the nodes.

@@ -59,16 +59,18 @@ impl<K: Ord + Clone, T> Index<K, T> {
         (id, part)
     }
 
-    /// One user less.
-    pub fn release(&mut self, id: usize) {
-        let Some(slot) = self.entries.get_mut(id) else { return };
-        let Some((key, shared)) = slot else { return };
+    /// One user less. The key, where it was the last.
+    pub fn release(&mut self, id: usize) -> Option<K> {
+        let slot = self.entries.get_mut(id)?;
+        let (_, shared) = slot.as_mut()?;
         shared.uses -= 1;
-        if shared.uses == 0 {
-            self.ids.remove(key);
-            *slot = None;
-            self.free.push(id);
+        if shared.uses > 0 {
+            return None;
         }
+        let (key, _) = slot.take()?;
+        self.ids.remove(&key);
+        self.free.push(id);
+        Some(key)
     }
 
     /// A pod with this part came to a node.
@@ -88,6 +90,11 @@ impl<K: Ord + Clone, T> Index<K, T> {
                 shared.nodes.remove(&node);
             }
         }
+    }
+
+    /// A part, if pods on nodes have it.
+    pub fn placed(&self, id: usize) -> Option<&Shared<T>> {
+        self.entries.get(id)?.as_ref().map(|(_, s)| s).filter(|s| !s.nodes.is_empty())
     }
 
     /// All parts that pods on nodes have.

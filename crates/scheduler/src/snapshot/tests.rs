@@ -124,7 +124,18 @@ proptest! {
         );
         prop_assert_eq!(seen(&kept), seen(&scratch));
         // Nothing that nobody uses is kept.
-        prop_assert_eq!((kept.classes.len(), kept.affinities.len()), (scratch.classes.len(), scratch.affinities.len()));
+        prop_assert_eq!((kept.classes.index.len(), kept.affinities.len()), (scratch.classes.index.len(), scratch.affinities.len()));
+        for selector in ["", "app=1", "app in (1,2)", "app=7", "app,app!=1"] {
+            let selector = Labels::parse(selector).unwrap();
+            let selected = |classes: Vec<&Shared<Class>>| -> Vec<Arc<Class>> {
+                let mut parts: Vec<_> = classes.iter().map(|s| s.part.clone()).collect();
+                parts.retain(|c| &*c.namespace == "d" && c.selected(&selector));
+                parts.sort();
+                parts
+            };
+            let narrowed = selected(kept.classes_for("d", std::slice::from_ref(&selector)));
+            prop_assert_eq!(narrowed, selected(kept.classes().collect()));
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::registry::Selection;
+use super::text::Text;
 use crate::key::Key;
 
 /// The first delay, and the longest where the kind isn't served yet, and else.
@@ -44,13 +45,13 @@ pub(crate) trait Sink: Send + Sync {
     fn begin(&self);
 
     /// An object of the list.
-    fn listed(&self, object: &str) -> serde_json::Result<()>;
+    fn listed(&self, object: &Text<'_>) -> serde_json::Result<()>;
 
     /// The list is complete: what it didn't show is gone. The keys that it leaves in doubt, to be asked for.
     fn complete(&self) -> Vec<Key>;
 
-    /// An object is new, or has changed. Its version.
-    fn applied(&self, object: &str) -> serde_json::Result<Option<String>>;
+    /// An object is new, or has changed.
+    fn applied(&self, object: &Text<'_>) -> serde_json::Result<()>;
 
     /// An object is gone. Only what identifies it is there.
     fn deleted(&self, meta: &ObjectMeta);
@@ -59,7 +60,7 @@ pub(crate) trait Sink: Send + Sync {
     fn unreadable(&self, _: &Key) {}
 
     /// An object that was in doubt; `None` where it is gone.
-    fn settled(&self, _: &Key, _object: Option<&str>) {}
+    fn settled(&self, _: &Key, _object: Option<&Text<'_>>) {}
 }
 
 /// Everything a feed needs.
@@ -114,28 +115,6 @@ impl Failed {
     /// The version is older than what the server has: 410, or `Expired` without it.
     fn is_expired(&self) -> bool {
         self.code() == 410 || self.status().is_some_and(|s| s.reason == "Expired")
-    }
-}
-
-/// What identifies an object, whatever else is in it.
-#[derive(Deserialize)]
-struct Named {
-    #[serde(default)]
-    metadata: Name,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Name {
-    name: Option<String>,
-    namespace: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
-}
-
-impl Name {
-    fn key(&self) -> Key {
-        Key::new(self.namespace.as_deref(), self.name.as_deref().unwrap_or_default())
     }
 }
 
@@ -221,8 +200,9 @@ impl Feed {
             let text = self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await?;
             let page: Page = serde_json::from_str(&text)?;
             for item in page.items.into_iter().flatten() {
-                if let Err(error) = self.sink.listed(item.get()) {
-                    self.leave_out(item.get(), &error);
+                let Ok(item) = Text::of(item.get()) else { continue };
+                if let Err(error) = self.sink.listed(&item) {
+                    self.leave_out(&item, &error);
                 }
             }
             params.continue_token = page.metadata.r#continue.filter(|c| !c.is_empty());
@@ -282,34 +262,28 @@ impl Feed {
     /// Takes in one event; the version that it brings.
     fn take(&self, line: Line<'_>) -> Result<Option<String>, Failed> {
         let text = line.object.get();
+        if line.r#type == "ERROR" {
+            return Err(Failed::Told(serde_json::from_str::<Status>(text)?.boxed()));
+        }
+        let object = Text::of(text)?;
         match &*line.r#type {
-            "ADDED" | "MODIFIED" => match self.sink.applied(text) {
-                Ok(version) => Ok(version),
-                Err(error) => {
-                    self.leave_out(text, &error);
-                    Ok(serde_json::from_str::<Named>(text)?.metadata.resource_version)
+            "ADDED" | "MODIFIED" => {
+                if let Err(error) = self.sink.applied(&object) {
+                    self.leave_out(&object, &error);
                 }
-            },
-            "DELETED" => {
-                let Name { name, namespace, uid, resource_version } =
-                    serde_json::from_str::<Named>(text)?.metadata;
-                let version = resource_version.clone();
-                let meta = ObjectMeta { name, namespace, uid, resource_version, ..ObjectMeta::default() };
-                self.sink.deleted(&meta);
-                Ok(version)
             }
-            "BOOKMARK" => Ok(serde_json::from_str::<Named>(text)?.metadata.resource_version),
-            "ERROR" => Err(Failed::Told(serde_json::from_str::<Status>(text)?.boxed())),
+            "DELETED" => self.sink.deleted(&object.identity()),
+            "BOOKMARK" => {}
             other => {
                 debug!(resource = self.what, "event of the unknown type {other:?} left out");
-                Ok(None)
+                return Ok(None);
             }
         }
+        Ok(object.resource_version())
     }
 
-    fn leave_out(&self, text: &str, error: &serde_json::Error) {
-        let Ok(named) = serde_json::from_str::<Named>(text) else { return };
-        let key = named.metadata.key();
+    fn leave_out(&self, object: &Text<'_>, error: &serde_json::Error) {
+        let key = object.key();
         warn!(resource = self.what, %key, "left out, for it doesn't fit its type: {error}");
         self.sink.unreadable(&key);
     }
@@ -323,7 +297,10 @@ impl Feed {
         let answer = self.client.request_text(request).await;
         let page = answer.as_deref().map(serde_json::from_str::<Page>);
         match page {
-            Ok(Ok(page)) => self.sink.settled(key, page.items.iter().flatten().next().map(|o| o.get())),
+            Ok(Ok(page)) => {
+                let object = page.items.iter().flatten().find_map(|o| Text::of(o.get()).ok());
+                self.sink.settled(key, object.as_ref());
+            }
             // It stays until the watch or the next list says more.
             Ok(Err(error)) => debug!(%key, %error, "no answer about an object that a list left in doubt"),
             Err(error) => debug!(%key, %error, "could not ask for an object that a list left in doubt"),

@@ -13,6 +13,7 @@ mod registry;
 mod state;
 #[cfg(test)]
 mod tests;
+pub(crate) mod text;
 
 use std::any::Any;
 use std::fmt;
@@ -27,6 +28,7 @@ use tokio::sync::SetOnce;
 
 pub use registry::{CacheSize, Caches, Selection, WATCH_TIMEOUT};
 use state::{Event, Item, State};
+use text::Text;
 
 use crate::key::Key;
 use crate::object::Watched;
@@ -156,7 +158,7 @@ impl Inner {
 }
 
 /// Reads an object as its cache's type, as the cache keeps it.
-type Read = Box<dyn Fn(&str) -> serde_json::Result<Item> + Send + Sync>;
+type Read = Box<dyn Fn(&Text<'_>) -> serde_json::Result<Item> + Send + Sync>;
 
 /// A cache as where a feed's objects go.
 struct Intake {
@@ -169,7 +171,7 @@ impl Sink for Intake {
         self.cache.write().event(Event::Init);
     }
 
-    fn listed(&self, object: &str) -> serde_json::Result<()> {
+    fn listed(&self, object: &Text<'_>) -> serde_json::Result<()> {
         let item = (self.read)(object)?;
         self.cache.write().event(Event::InitApply(item));
         Ok(())
@@ -183,12 +185,15 @@ impl Sink for Intake {
         doubtful
     }
 
-    fn applied(&self, object: &str) -> serde_json::Result<Option<String>> {
+    fn applied(&self, object: &Text<'_>) -> serde_json::Result<()> {
+        // Most often an own write, which needn't be read again.
+        if self.cache.write().knows(&object.identity()) {
+            return Ok(());
+        }
         let item = (self.read)(object)?;
-        let version = item.object.metadata().resource_version.clone();
         let (changes, _) = self.cache.write().event(Event::Apply(item));
         self.cache.tell(changes);
-        Ok(version)
+        Ok(())
     }
 
     fn deleted(&self, meta: &ObjectMeta) {
@@ -200,7 +205,7 @@ impl Sink for Intake {
         self.cache.write().unreadable(key);
     }
 
-    fn settled(&self, key: &Key, object: Option<&str>) {
+    fn settled(&self, key: &Key, object: Option<&Text<'_>>) {
         match object.map(&self.read) {
             Some(Ok(item)) => self.cache.wrote(item),
             Some(Err(_)) => {}

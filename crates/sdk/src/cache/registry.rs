@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::feed::{Feed, Path, Sink};
+use super::text::Text;
 use super::{Cache, Inner as Objects, Intake, Transform, matches};
 use crate::key::Key;
 use crate::object::{Watched, display_resource};
@@ -76,7 +77,7 @@ pub struct CacheSize {
     pub selection: Selection,
     /// How many objects it holds.
     pub objects: u64,
-    /// The bytes of JSON that they came in, which is about what they take in memory. What is kept of them may be less.
+    /// The bytes of JSON that they came in, without `managedFields`.
     pub json_bytes: u64,
 }
 
@@ -208,7 +209,10 @@ impl Caches {
         drop(entries);
         let objects = cache.inner.clone();
         let reader = cache.clone();
-        let read = Box::new(move |text: &str| Ok(reader.item(serde_json::from_str::<K>(text)?, text.len())));
+        let read = Box::new(move |object: &Text<'_>| {
+            let text = object.cut();
+            Ok(reader.item(serde_json::from_str::<K>(&text)?, text.len()))
+        });
         let path: Path = Box::new(move |namespace: Option<&str>| K::url_path(&dt, namespace));
         let sink = Box::new(Intake { cache: objects, read });
         let feed = self.feed(self.0.client.clone(), sink, path, what, selection.clone(), metadata);

@@ -182,23 +182,26 @@ impl State {
     }
 
     fn apply(&mut self, item: Item) -> Option<Change> {
-        let meta = item.object.metadata();
-        let key = self.key(meta);
-        if self.gone.has(meta) {
+        if self.knows(item.object.metadata()) {
             return None;
         }
-        if let Some(has) = self.objects.get(&key) {
-            match newer(has.object.metadata(), meta) {
-                Newer::No => return None,
-                Newer::Same => {
-                    self.unconfirmed.remove(&key);
-                    return None;
-                }
-                Newer::Yes => {}
-            }
-        }
+        let key = self.key(item.object.metadata());
         self.unconfirmed.remove(&key);
         Some(self.put(key, item, false))
+    }
+
+    /// Whether an event about an object brings nothing: the object is here as it tells, or as it became later. It
+    /// confirms an own write.
+    pub(super) fn knows(&mut self, meta: &ObjectMeta) -> bool {
+        if self.gone.has(meta) {
+            return true;
+        }
+        let key = key_of(meta);
+        let newer = self.objects.get(&key).map_or(Newer::Yes, |has| newer(has.object.metadata(), meta));
+        if newer == Newer::Same {
+            self.unconfirmed.remove(&key);
+        }
+        newer != Newer::Yes
     }
 
     pub(super) fn delete(&mut self, meta: &ObjectMeta) -> Option<Change> {

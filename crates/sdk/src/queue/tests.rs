@@ -52,6 +52,46 @@ async fn a_key_waits_once_and_comes_back_when_added_while_running() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn changes_are_gathered_after_a_reconcile() {
+    let q = queue().gathering(20 * MS);
+    let start = Instant::now();
+    let mut at = Vec::new();
+    let mut take = async || {
+        assert_eq!(q.next().await, Some(1));
+        at.push(start.elapsed());
+    };
+    q.add(1, Priority::Normal);
+    take().await;
+    // While it is with a worker, and after that: together one.
+    q.add(1, Priority::Low);
+    assert_eq!(q.finish(&1, Outcome::Done), Some(20 * MS));
+    q.add(1, Priority::Normal);
+    q.add(1, Priority::Normal);
+    assert_eq!(q.depth(), Depth { ready: 0, delayed: 1, running: 0 });
+    take().await;
+    // A failure has its backoff, and nothing else.
+    q.finish(&1, Outcome::Failed);
+    take().await;
+    q.finish(&1, Outcome::After(MS));
+    take().await;
+    q.finish(&1, Outcome::Done);
+    assert_eq!(q.depth(), Depth::default());
+    q.add_after(1, 5 * MS);
+    take().await;
+    q.finish(&1, Outcome::Done);
+    q.add_after(1, 50 * MS);
+    take().await;
+    assert_eq!(at, [0, 20, 25, 26, 46, 96].map(Duration::from_millis));
+    // What nobody adds is forgotten, and comes at once when it is added later.
+    q.finish(&1, Outcome::Done);
+    tokio::time::sleep(20 * MS).await;
+    assert_eq!(now(&q), None);
+    assert!(q.lock().entries.is_empty());
+    q.add(1, Priority::Normal);
+    assert_eq!(now(&q), Some(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn normal_goes_before_low_and_lifts_it() {
     let q = queue();
     q.add(1, Priority::Low);
