@@ -28,7 +28,10 @@
 //! }
 //! ```
 
+#[cfg(feature = "opentelemetry")]
+mod export;
 mod flags;
+mod logs;
 mod run;
 
 use std::fmt;

@@ -12,6 +12,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::Program;
 use crate::flags::{Flags, Run, Verb};
+use crate::logs::{Logs, Speaker};
 
 pub(crate) fn main(program: Program) -> ExitCode {
     let name = program.parts().name().to_owned();
@@ -57,12 +58,11 @@ fn run(program: Program, flags: Run) -> ExitCode {
         Ok(filter) => filter,
         Err(error) => return fail(&name, format!("--log {}: {error}", flags.log)),
     };
-    // Whoever calls us may have set up logs of their own.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&name, format!("cannot start: {error}")),
     };
+    let logs = Logs::start(filter, &Speaker { name: &name, version: program.version }, runtime.handle());
     let result = runtime.block_on(async {
         let client = process::client(flags.kubeconfig.as_deref(), flags.context.as_deref())
             .await
@@ -71,6 +71,7 @@ fn run(program: Program, flags: Run) -> ExitCode {
         program.add_to(&mut manager);
         manager.run(process::shutdown()).await.map_err(|e| e.to_string())
     });
+    logs.stop();
     // Whatever still runs after a stop in order is not worth waiting for.
     runtime.shutdown_background();
     match result {

@@ -111,6 +111,7 @@ pub mod rbac;
 mod recent;
 mod runner;
 mod serve;
+mod span;
 mod task;
 mod watches;
 pub mod webhook;

@@ -6,6 +6,7 @@
 //! What knows the operator's type is [`Typed`] and the subscriptions; the rest is compiled once for all operators.
 
 use std::any::TypeId;
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, error, info, info_span, warn};
+use tracing::{Instrument, Span, debug, error, info, warn};
 
 use crate::cache::{Cache, Change, matches};
 use crate::context::{Context, Shared, What};
@@ -39,12 +40,15 @@ use crate::object::{Object, Watched};
 use crate::operator::{Next, Operator, Settings};
 use crate::panics;
 use crate::queue::{Outcome, Priority, Queue};
+use crate::span;
 use crate::watches::{Enqueue, Handles, Open, View, Watches};
 use crate::write::Writer;
 
 /// What the manager sees of a running operator.
 pub(crate) struct Status {
     pub(crate) name: &'static str,
+    /// Of the operator's resource.
+    pub(crate) kind: Cow<'static, str>,
     pub(crate) concurrency: usize,
     pub(crate) queue: Arc<Queue<Key>>,
     pub(crate) counters: Counters,
@@ -81,6 +85,7 @@ impl<O: Operator> Runner<O> {
         let settings = operator.settings();
         let status = Status {
             name: O::name(),
+            kind: O::Resource::kind(&()),
             concurrency: settings.concurrency.max(1),
             queue: Arc::new(Queue::new(settings.backoff).gathering(settings.gather)),
             counters: Counters::default(),
@@ -311,17 +316,21 @@ impl Crew {
             let key = taken.key;
             self.status.durations.waited(taken.waited);
             let began = Instant::now();
+            let span = span::begin(self.status.name, &key);
             counters.active.fetch_add(1, Ordering::Relaxed);
             // Somebody else's: whoever owns it has it in its own queue.
             let done = if alone {
-                Some(self.guarded(&key).await)
+                Some(self.guarded(&key, &span).await)
             } else {
                 tokio::select! { biased;
                     () = self.gate.clone().lost(&key) => None,
-                    result = self.guarded(&key) => Some(result),
+                    result = self.guarded(&key, &span) => Some(result),
                 }
             };
             counters.active.fetch_sub(1, Ordering::Relaxed);
+            let late = matches!(&done, Some(Err(error)) if self.came_too_late(&key, error));
+            span::end(&span, &self.status.kind, &key, done.as_ref(), late);
+            drop(span);
             let Some(result) = done else {
                 queue.forget(&key);
                 continue;
@@ -330,7 +339,7 @@ impl Crew {
             let outcome = self.outcome(&key, &result);
             let delay = queue.finish(&key, outcome);
             if let Err(error) = result {
-                report(self.status.name, &key, &error, delay, !self.work.exists(&key));
+                report(self.status.name, &key, &error, delay, late);
             }
         }
     }
@@ -360,13 +369,22 @@ impl Crew {
         }
     }
 
+    /// What every controller meets, and what the next reconcile mends, is no news to anyone: a cache that was behind,
+    /// an object or a namespace that went away meanwhile.
+    fn came_too_late(&self, key: &Key, error: &Error) -> bool {
+        !error.is_terminal()
+            && (error.is_conflict()
+                || error.is_already_exists()
+                || error.is_namespace_terminating()
+                || (error.is_not_found() && !self.work.exists(key)))
+    }
+
     /// A reconcile that can't take down its worker, nor keep it for ever where a timeout is set.
-    async fn guarded(&self, key: &Key) -> Result<Next> {
+    async fn guarded(&self, key: &Key, span: &Span) -> Result<Next> {
         let counters = &self.status.counters;
         let operator = self.status.name;
-        let span = info_span!("reconcile", operator, %key);
-        let reconcile =
-            AssertUnwindSafe(async { self.work.reconcile(key).await }.instrument(span)).catch_unwind();
+        let reconcile = AssertUnwindSafe(async { self.work.reconcile(key).await }.instrument(span.clone()));
+        let reconcile = reconcile.catch_unwind();
         let result = match self.settings.timeout {
             None => reconcile.await,
             Some(limit) => match tokio::time::timeout(limit, reconcile).await {
@@ -386,16 +404,10 @@ impl Crew {
     }
 }
 
-/// What every controller meets, and what the next reconcile mends, is no news to anyone: a cache that was behind, an
-/// object or a namespace that went away meanwhile.
-fn report(operator: &str, key: &Key, error: &Error, delay: Option<Duration>, gone: bool) {
-    let ordinary = error.is_conflict()
-        || error.is_already_exists()
-        || error.is_namespace_terminating()
-        || (gone && error.is_not_found());
+fn report(operator: &str, key: &Key, error: &Error, delay: Option<Duration>, late: bool) {
     if error.is_terminal() {
         error!(operator, %key, "reconcile failed for good: {error}");
-    } else if ordinary {
+    } else if late {
         debug!(operator, %key, ?delay, "reconcile came too late: {error}");
     } else {
         warn!(operator, %key, ?delay, "reconcile failed: {error}");
