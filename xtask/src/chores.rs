@@ -44,13 +44,22 @@ pub(crate) struct FidelityArgs {
 /// `cargo xtask test`.
 pub(crate) fn test(args: &TestArgs) -> Result<(), String> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    run(cargo().args([
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
     tidy::check()?;
     let mut unit = cargo();
     if output(cargo().args(["nextest", "--version"])).is_ok() {
-        unit.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+        unit.args(["nextest", "run", "--workspace", "--all-features", "--no-fail-fast"]);
     } else {
-        unit.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
+        unit.args(["test", "--workspace", "--all-features", "--no-fail-fast", "--lib", "--bins", "--tests"]);
     }
     if !args.quick {
         let kubectls = kubectl::provide()?;
@@ -61,7 +70,7 @@ pub(crate) fn test(args: &TestArgs) -> Result<(), String> {
         }
     }
     run(&mut unit)?;
-    run(cargo().args(["test", "--quiet", "--workspace", "--doc"]))?;
+    run(cargo().args(["test", "--quiet", "--workspace", "--all-features", "--doc"]))?;
     replay_whole()
 }
 

@@ -2,7 +2,8 @@
 //! against.
 //!
 //! It re-exports [`homeostat_sdk`], and the apply configurations of [`homeostat_apply`]. The feature `testing` is for
-//! `[dev-dependencies]`: no operator ships the control plane.
+//! `[dev-dependencies]`: no operator ships the control plane. With the feature `opentelemetry` a [`Program`] exports its
+//! traces.
 
 pub use homeostat_program::Program;
 pub use homeostat_sdk::*;

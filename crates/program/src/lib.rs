@@ -146,6 +146,8 @@ impl Program {
     }
 
     /// Runs the program with the flags that it was started with: until SIGTERM or Ctrl-C, or prints its manifests.
+    ///
+    /// With the feature `opentelemetry` it exports its traces where `OTEL_EXPORTER_OTLP_ENDPOINT` is set.
     pub fn main(self) -> ExitCode {
         run::main(self)
     }

@@ -10,6 +10,7 @@ use tracing_subscriber::EnvFilter;
 use crate::export::Export;
 
 /// Who says something.
+#[cfg_attr(not(feature = "opentelemetry"), expect(dead_code, reason = "only traces say it"))]
 pub(crate) struct Speaker<'a> {
     pub(crate) name: &'a str,
     /// Empty where it isn't known.

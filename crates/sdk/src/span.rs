@@ -5,6 +5,7 @@
 //! those of OpenTelemetry's semantic conventions and of its collector; `result` has the values that the metric
 //! `controller_runtime_reconcile_total` has, and `lost`. Invariant: where nobody subscribes, nothing is computed.
 
+use http::Method;
 use tracing::field::Empty;
 use tracing::{Span, info_span, record_all};
 
@@ -54,6 +55,19 @@ pub(crate) fn end(span: &Span, kind: &str, key: &Key, done: Option<&Result<Next>
             span
         }
     };
+}
+
+/// What a request's span within a reconcile is called: kube takes it from the request's extensions, and gives the
+/// requests of its `Api` the same names.
+pub(crate) fn request(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "get",
+        "POST" => "create",
+        "PUT" => "replace",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        _ => "request",
+    }
 }
 
 /// The class of an error: the API server's reason where it is an answer. There are few of them.

@@ -23,6 +23,7 @@ use crate::cache::text::{self, Text};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::object::{Object, Watched, display_kind};
+use crate::span;
 
 /// A CRD without a status subresource was to get a status.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +85,13 @@ impl Writer {
     /// Sends a request. Not generic, and boxed, so that it is compiled once.
     fn exchange(&self, request: Built) -> BoxFuture<'static, Result<String>> {
         let client = self.client.clone();
-        async move { Ok(client.request_text(request.map_err(kube::Error::BuildRequest)?).await?) }.boxed()
+        async move {
+            let mut request = request.map_err(kube::Error::BuildRequest)?;
+            let name = span::request(request.method());
+            request.extensions_mut().insert(name);
+            Ok(client.request_text(request).await?)
+        }
+        .boxed()
     }
 
     /// Reads the server's answer, and puts it into the caches.

@@ -131,7 +131,7 @@ async fn reconciles_are_exported_when_the_program_stops(world: &World) {
 
     let requests: Vec<&Span> = spans.iter().filter(|s| s.parent == fine.id).collect();
     let [request] = requests[..] else { panic!("requests of {fine:#?}: {requests:#?}") };
-    assert!(request.is("http.method", "PATCH"), "{request:#?}");
+    assert!(request.name == "patch" && request.is("http.method", "PATCH"), "{request:#?}");
     assert!(spans.iter().all(|s| s.name == "reconcile" || !s.parent.is_empty()), "{spans:#?}");
 
     let broken = of("broken");
