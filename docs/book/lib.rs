@@ -13,7 +13,6 @@ macro_rules! pages {
 }
 
 pages! {
-    first_operator: "src/first-operator.md",
     concepts: "src/concepts.md",
     external_resources: "src/recipes/external-resources.md",
     secret_rotation: "src/recipes/secret-rotation.md",

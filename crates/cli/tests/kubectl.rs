@@ -2,7 +2,9 @@
 //!
 //! The transcripts in `tests/kubectl/*.md` are what a person types and sees; `[..]` stands for what differs from run to
 //! run. Each transcript has a namespace of its own, since they run side by side.
-//! `cargo xtask test` provides the programs (`HOMEOSTAT_KUBECTL`); without one the test says so and, in CI, fails.
+
+#[path = "shared/kubectls.rs"]
+mod kubectls;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,25 +15,9 @@ use homeostat_cluster::{Cluster, ClusterOptions, kubeconfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// The kubectls to test with, oldest first.
-fn kubectls() -> Vec<PathBuf> {
-    let listed = std::env::var_os("HOMEOSTAT_KUBECTL").unwrap_or_default();
-    let mut found: Vec<PathBuf> =
-        std::env::split_paths(&listed).filter(|p| !p.as_os_str().is_empty()).collect();
-    if found.is_empty() {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        found.extend(std::env::split_paths(&path).map(|p| p.join("kubectl")).find(|p| p.is_file()));
-    }
-    found
-}
-
 /// Runs all transcripts with one kubectl, on a cluster of its own.
 fn transcripts(kubectl: Option<PathBuf>) {
-    let Some(kubectl) = kubectl else {
-        assert!(std::env::var("CI").is_err(), "there is no kubectl; cargo xtask test installs it");
-        eprintln!("!! SKIPPED: there is no kubectl on this machine");
-        return;
-    };
+    let Some(kubectl) = kubectls::or_skip(kubectl) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("kubeconfig");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -89,10 +75,10 @@ fn watches(kubectl: &Path, config: &Path) {
 
 #[test]
 fn the_oldest_kubectl() {
-    transcripts(kubectls().into_iter().next());
+    transcripts(kubectls::kubectls().into_iter().next());
 }
 
 #[test]
 fn the_newest_kubectl() {
-    transcripts(kubectls().into_iter().last());
+    transcripts(kubectls::kubectls().into_iter().last());
 }

@@ -1,6 +1,6 @@
 //! The generator and its verbs, as a person types them: what they refuse, and what they do to a cluster.
 //!
-//! The transcripts are in `tests/refusals` and `tests/cluster`; `tests/project.rs` generates whole projects.
+//! The transcripts are in `tests/refusals` and `tests/cluster`; `tests/project` has whole projects, and what they do to a cluster.
 
 use std::time::Duration;
 

@@ -1,124 +1,11 @@
-//! Whole projects: generated, compiled, tested, generated again, edited, packaged, taken back.
-//!
-//! What is compiled here shares the target folder and the profile with this repository, so that most dependencies are
-//! there already.
+//! The generator's promises: what it gives compiles, passes its tests and describes itself; edits survive; what is
+//! created and deleted leaves nothing behind.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
 
-/// The repository.
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
-}
-
-/// A project in a folder of its own.
-struct Project {
-    folder: tempfile::TempDir,
-}
-
-impl Project {
-    /// `homeostat init`.
-    fn new(name: &str) -> Self {
-        let project = Self { folder: tempfile::tempdir().expect("a folder") };
-        let sdk = repository().join("crates/homeostat");
-        let sdk = sdk.to_str().expect("UTF-8");
-        project.run(&["init", "--domain", "example.com", "--name", name, "--sdk-path", sdk]);
-        project
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn start(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_homeostat"));
-        environment(&mut command);
-        command.current_dir(self.path()).args(args).output().expect("it starts")
-    }
-
-    /// Runs a verb that must succeed; what it prints.
-    #[track_caller]
-    fn run(&self, args: &[&str]) -> String {
-        let output = self.start(args);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {error}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Runs a verb that must fail; what it says.
-    #[track_caller]
-    fn refused(&self, args: &[&str]) -> String {
-        let output = self.start(args);
-        assert!(!output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    }
-
-    /// cargo in the project, with this repository's lock, target and network (none).
-    #[track_caller]
-    fn cargo(&self, args: &[&str]) -> String {
-        fs::copy(repository().join("Cargo.lock"), self.path().join("Cargo.lock")).expect("a lock");
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        environment(&mut command);
-        let output = command.current_dir(self.path()).args(args).output().expect("cargo starts");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success(),
-            "cargo {args:?}: {error}\n{}",
-            String::from_utf8_lossy(&output.stdout)
-        );
-        assert!(!error.contains("warning"), "cargo {args:?}: {error}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.path().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
-    }
-
-    /// As a person with an editor.
-    #[track_caller]
-    fn edit(&self, path: &str, from: &str, to: &str) {
-        let text = self.read(path);
-        assert!(text.contains(from), "{path} has no {from:?}:\n{text}");
-        fs::write(self.path().join(path), text.replacen(from, to, 1)).expect("a file");
-    }
-
-    /// All files and their texts, but what cargo makes.
-    fn tree(&self) -> BTreeMap<String, String> {
-        let mut out = BTreeMap::new();
-        tree(self.path(), self.path(), &mut out);
-        out.remove("Cargo.lock");
-        out
-    }
-}
-
-fn tree(folder: &Path, top: &Path, out: &mut BTreeMap<String, String>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path.strip_prefix(top).expect("inside").to_string_lossy().into_owned();
-        if path.is_dir() {
-            // An empty folder counts, too.
-            out.insert(format!("{name}/"), String::new());
-            tree(&path, top, out);
-        } else {
-            out.insert(name, fs::read_to_string(&path).expect("text"));
-        }
-    }
-}
-
-/// So that what this repository has compiled is used.
-fn environment(command: &mut Command) {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
-    command.env("CARGO_TARGET_DIR", target);
-    command.env("CARGO_NET_OFFLINE", "true");
-    // As in .cargo/config.toml, which counts only here.
-    command.env("AWS_LC_SYS_NO_JITTER_ENTROPY", "1");
-    command.env_remove("HOMEOSTAT_SDK_PATH");
-    command.env_remove("RUSTFLAGS");
-}
+use crate::generated::{Project, copy, repository, turn};
 
 const API: [&str; 8] = ["create", "api", "--group", "cache", "--version", "v1", "--kind", "RedisCluster"];
 
@@ -128,6 +15,7 @@ fn with<'a>(args: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_project_compiles_passes_its_tests_and_describes_itself() {
+    let _turn = turn();
     let project = Project::new("generated-operator");
     project.run(&API);
     project.run(&[
@@ -311,7 +199,7 @@ fn this_repositorys_projects_are_what_the_generator_gives() {
         ("examples/widget", [["", "v1", "Widget"]].as_slice()),
     ] {
         let here = repository().join(path);
-        let project = Project { folder: tempfile::tempdir().expect("a folder") };
+        let project = Project::empty();
         copy(&here, project.path());
         let before = project.tree();
         for [group, version, kind] in apis {
@@ -335,19 +223,6 @@ fn this_repositorys_projects_are_what_the_generator_gives() {
                 Some(text),
                 "{path}/{file}: run `homeostat create api --force` there"
             );
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let target = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
-            fs::create_dir_all(&target).expect("a folder");
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).expect("a copy");
         }
     }
 }
