@@ -3,7 +3,7 @@
 use crate::complaint::Complaint;
 use crate::create::{HINT, Merge, Which};
 use crate::project::plan::{Plan, remembered, report};
-use crate::project::{Project, names, templates};
+use crate::project::{Project, templates};
 
 /// Flags of `delete`.
 #[derive(clap::Args)]
@@ -39,7 +39,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Complaint> {
     let (root, mut project) = Project::find(&args.merge.path)?;
     let Which { group, version, kind } = &args.which;
     let api = project.api(group, version, kind).map_err(Complaint::new)?.clone();
-    let group = names::group(group, &project.domain).map_err(Complaint::new)?;
     let last = project.versions(kind).count() == 1;
     let mut paths = if last { templates::of_kind(&project, &api) } else { templates::of_version(&api) };
     if last {
@@ -51,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Complaint> {
         let made = remembered(&root)?;
         paths.extend(manifests.into_iter().filter(|m| made.contains(m)));
     }
-    project.apis.retain(|a| !(a.group == group && a.version == *version && a.kind == *kind));
+    project.apis.retain(|a| !(a.group == api.group && a.version == *version && a.kind == *kind));
     if project.versions(kind).count() == 1 {
         // One version has nothing to convert to.
         paths.push(format!("src/{}/conversion.rs", api.module()));

@@ -107,11 +107,16 @@ pub(crate) fn ask(program: &Path, project: &Project, image: Option<&str>) -> Res
     })
 }
 
-/// Writes `config/`.
+/// Writes `config/`, or only checks it.
 pub(crate) fn run(args: &Args) -> Result<(), Complaint> {
-    let (root, project) = Project::find(&args.merge.path)?;
+    write(&args.merge, args.check)
+}
+
+/// Writes `config/`; with `check` only says whether that would change anything.
+pub(crate) fn write(merge: &Merge, check: bool) -> Result<(), Complaint> {
+    let (root, project) = Project::find(&merge.path)?;
     let files = ask(&compile(&root, &project)?, &project, None)?;
-    let mut plan = Plan::new(&root, args.merge.mark_conflicts);
+    let mut plan = Plan::new(&root, merge.mark_conflicts);
     for file in &files {
         plan.generate(&format!("config/{}", file.path), file.yaml()?)?;
     }
@@ -119,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Complaint> {
     for folder in ["config/crd", "config/rbac", "config/manager", "config/webhook", "config/prometheus"] {
         plan.retire(folder)?;
     }
-    if args.check {
+    if check {
         let stale = plan.changes();
         if stale.is_empty() {
             return Ok(());

@@ -1,8 +1,12 @@
 //! The reference of the command line in the book, which is what `--help` says.
 //!
 //! Test only: it compares `docs/book/src/reference/cli.md` with the commands, and writes it anew where `UPDATE_BOOK` is
-//! set.
+//! set. What other pages mention in passing must at least be a command; what they have their reader type is run
+//! (`tests/project/book.rs`).
 
+use std::path::Path;
+
+use clap::error::ErrorKind;
 use clap::{Command, CommandFactory as _};
 
 /// The page.
@@ -39,6 +43,52 @@ fn the_book_has_the_command_line_as_it_is() {
         written == page,
         "docs/book/src/reference/cli.md is not what --help says; run this test with UPDATE_BOOK=1"
     );
+}
+
+/// The commands of ours in a text: in `code`, and in indented lines.
+fn mentioned(text: &str) -> Vec<&str> {
+    let code = text.split('`').skip(1).step_by(2);
+    let typed = text.lines().filter_map(|line| line.strip_prefix("    ")).flat_map(|line| line.split(" && "));
+    let ours = |command: &str| command.starts_with("homeostat ") && !command.contains('\n');
+    let plain = |command: &'_ str| command.find(['#', '&']).unwrap_or(command.len());
+    code.chain(typed).map(str::trim).filter(|c| ours(c)).map(|c| &c[..plain(c)]).collect()
+}
+
+#[test]
+fn commands_that_are_mentioned_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut files, mut folders) =
+        (vec![root.join("README.md"), root.join("README.ko.md")], vec![root.join("docs")]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|x| x == "md") {
+                files.push(path);
+            }
+        }
+    }
+    let (mut found, mut faults) = (0, Vec::new());
+    // A verb may be named without what it takes.
+    let named = [
+        ErrorKind::DisplayHelp,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+        ErrorKind::MissingRequiredArgument,
+    ];
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a page").replace("\\\n", "");
+        for command in mentioned(&text) {
+            found += 1;
+            if let Err(e) = crate::Cli::command().try_get_matches_from(command.split_whitespace())
+                && !named.contains(&e.kind())
+            {
+                faults.push(format!("{}: {command}: {e}", file.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(found > 30, "only {found} were found");
 }
 
 /// Each verb shows how it is used.

@@ -38,6 +38,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Complaint> {
         )));
     }
     let api = project.api(group, version, kind).map_err(Complaint::new)?;
+    if api.external.is_some() {
+        return Err(Complaint::new(format!(
+            "{kind} is made elsewhere; write a Defaulter or Validator for it, and give it to `Program` in src/lib.rs"
+        )));
+    }
     api.webhooks.defaulting |= args.defaulting;
     api.webhooks.validation |= args.validation;
     api.webhooks.conversion |= args.conversion;

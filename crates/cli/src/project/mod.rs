@@ -4,6 +4,7 @@
 //! stands in it, since that follows from the Rust types. Invariant: a project that a newer homeostat has written is
 //! refused, not half understood.
 
+pub(crate) mod foreign;
 pub(crate) mod names;
 pub(crate) mod plan;
 pub(crate) mod templates;
@@ -56,6 +57,12 @@ pub(crate) struct Api {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
+    /// Whether the project reconciles it: the same for all versions of a kind.
+    #[serde(default = "yes")]
+    pub(crate) controller: bool,
+    /// The path of its Rust type, where the project didn't make it and only reconciles it.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(crate) external: Option<String>,
     #[serde(default)]
     pub(crate) webhooks: Webhooks,
 }
@@ -66,9 +73,9 @@ impl Api {
         names::module(&self.kind)
     }
 
-    /// The name of its CustomResourceDefinition.
+    /// The name of its CustomResourceDefinition, if it has one.
     pub(crate) fn definition(&self) -> String {
-        format!("{}.{}", self.plural, self.group)
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 }
 
@@ -90,6 +97,10 @@ pub(crate) struct Project {
     pub(crate) sdk: Sdk,
     #[serde(default, rename = "api")]
     pub(crate) apis: Vec<Api>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn published() -> Sdk {
@@ -176,7 +187,10 @@ impl Project {
             return Err(format!("more than {MOST_APIS} kinds are more than one program should hold"));
         }
         for (at, api) in self.apis.iter().enumerate() {
-            names::group(&api.group, &api.group)?;
+            match &api.external {
+                Some(path) => foreign::path(path)?,
+                None => drop(names::group(&api.group, &api.group)?),
+            }
             names::version(&api.version)?;
             names::kind(&api.kind)?;
             names::plural(&api.plural)?;
@@ -252,10 +266,11 @@ impl Project {
 
     /// The API that is meant, or which there are.
     pub(crate) fn api(&mut self, group: &str, version: &str, kind: &str) -> Result<&mut Api, String> {
-        let group = names::group(group, &self.domain)?;
+        let (foreign, group) = (foreign::full(group), names::group(group, &self.domain)?);
         let known: Vec<String> =
             self.apis.iter().map(|a| format!("{}/{} {}", a.group, a.version, a.kind)).collect();
-        let wanted = |a: &&mut Api| a.group == group && a.version == version && a.kind == kind;
+        let here = |a: &Api| if a.external.is_some() { a.group == foreign } else { a.group == group };
+        let wanted = |a: &&mut Api| here(a) && a.version == version && a.kind == kind;
         self.apis.iter_mut().find(wanted).ok_or_else(|| {
             let there = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
             format!("there is no {kind} in {group}/{version}; the project has: {there}")
@@ -265,6 +280,16 @@ impl Project {
     /// The versions of a kind, in the order in which they were added; the first is the stored one to begin with.
     pub(crate) fn versions(&self, kind: &str) -> impl Iterator<Item = &Api> {
         self.apis.iter().filter(move |a| a.kind == kind)
+    }
+
+    /// Whether the project reconciles the kind.
+    pub(crate) fn has_controller(&self, kind: &str) -> bool {
+        self.versions(kind).any(|a| a.controller)
+    }
+
+    /// Has the project reconcile the kind, in all its versions.
+    pub(crate) fn add_controller(&mut self, kind: &str) {
+        self.apis.iter_mut().filter(|a| a.kind == kind).for_each(|a| a.controller = true);
     }
 
     /// One API of each kind, in the order in which they were added.
@@ -309,6 +334,8 @@ mod tests {
             kind: kind.into(),
             plural: plural.into(),
             namespaced: true,
+            controller: true,
+            external: None,
             webhooks: Webhooks::default(),
         }
     }
@@ -341,7 +368,14 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let project = project();
+        let mut project = project();
+        let types = Api { controller: false, ..api("cache.example.com", "v1", "Shelf", "shelves") };
+        project.add(types, false).unwrap();
+        let foreign = Api {
+            external: foreign::kubernetes("core", "v1", "Service"),
+            ..api("", "v1", "Service", "services")
+        };
+        project.add(foreign, false).unwrap();
         let text = templates::files(&project).unwrap().into_iter().find(|(p, _)| p == FILE).unwrap().1;
         assert_eq!(Project::parse(&text).unwrap(), project, "{text}");
     }

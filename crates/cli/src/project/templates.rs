@@ -6,7 +6,7 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
-use super::{Api, Project, names};
+use super::{Api, Project, foreign, names};
 use crate::complaint::Complaint;
 
 macro_rules! templates {
@@ -27,10 +27,13 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "main.rs",
     "lib.rs",
     "kind.rs",
+    "types.rs",
+    "controller.rs",
     "version.rs",
     "webhook.rs",
     "conversion.rs",
     "test.rs",
+    "controller_test.rs",
     "sample.yaml",
 ];
 
@@ -110,6 +113,9 @@ fn in_order(mut modules: Vec<String>) -> Vec<String> {
 /// The modules of a kind's folder.
 fn modules(project: &Project, kind: &Api) -> Vec<String> {
     let mut modules = Vec::new();
+    if kind.external.is_some() {
+        return modules;
+    }
     for version in project.versions(&kind.kind) {
         modules.push(version.version.clone());
         if version.webhooks.defaulting || version.webhooks.validation {
@@ -125,7 +131,10 @@ fn modules(project: &Project, kind: &Api) -> Vec<String> {
 /// The paths of what belongs to a kind alone, and goes with it.
 pub(crate) fn of_kind(project: &Project, api: &Api) -> Vec<String> {
     let module = api.module();
-    let mut paths = vec![format!("src/{module}/mod.rs"), format!("tests/{module}.rs")];
+    let mut paths = vec![format!("src/{module}/mod.rs")];
+    if api.controller {
+        paths.push(format!("tests/{module}.rs"));
+    }
     for version in project.versions(&api.kind) {
         paths.extend(of_version(version));
     }
@@ -137,6 +146,9 @@ pub(crate) fn of_kind(project: &Project, api: &Api) -> Vec<String> {
 
 /// The paths of what belongs to a version alone.
 pub(crate) fn of_version(api: &Api) -> Vec<String> {
+    if api.external.is_some() {
+        return Vec::new();
+    }
     let module = api.module();
     let mut paths = vec![format!("src/{module}/{}.rs", api.version), sample(api)];
     if api.webhooks.defaulting || api.webhooks.validation {
@@ -167,8 +179,18 @@ pub(crate) fn files(project: &Project) -> Result<Vec<(String, String)>, Complain
     for kind in project.kinds() {
         let module = kind.module();
         let context = || context! { kind => of(project, kind), ..whole.clone() };
-        files.push((format!("src/{module}/mod.rs"), render("kind.rs", context())?));
-        files.push((format!("tests/{module}.rs"), render("test.rs", context())?));
+        let (source, test) = match (&kind.external, kind.controller) {
+            (Some(_), _) => ("controller.rs", Some("controller_test.rs")),
+            (None, true) => ("kind.rs", Some("test.rs")),
+            (None, false) => ("types.rs", None),
+        };
+        files.push((format!("src/{module}/mod.rs"), render(source, context())?));
+        if let Some(test) = test {
+            files.push((format!("tests/{module}.rs"), render(test, context())?));
+        }
+        if kind.external.is_some() {
+            continue;
+        }
         if project.versions(&kind.kind).any(|v| v.webhooks.conversion) {
             files.push((format!("src/{module}/conversion.rs"), render("conversion.rs", context())?));
         }
@@ -221,6 +243,9 @@ fn of(project: &Project, kind: &Api) -> Value {
         version_list => in_order(project.versions(&kind.kind).map(|v| v.version.clone()).collect()).join(", "),
         definition => kind.definition(),
         operator => operator(kind),
+        controller => kind.controller,
+        external => kind.external.clone(),
+        import => kind.external.as_deref().map(|path| foreign::import(path, &kind.kind)),
         name => field_manager(kind),
         conversion => project.versions(&kind.kind).any(|v| v.webhooks.conversion),
         webhooks => project.versions(&kind.kind).any(|v| v.webhooks.any()),
@@ -238,6 +263,8 @@ fn one(project: &Project, api: &Api) -> Value {
         plural => api.plural.clone(),
         namespaced => api.namespaced,
         stored => stored,
+        controller => api.controller,
+        external => api.external.clone(),
         defaulting => api.webhooks.defaulting,
         validation => api.webhooks.validation,
         conversion => api.webhooks.conversion,
@@ -258,6 +285,5 @@ fn operator(api: &Api) -> String {
 
 /// The field manager of its writes: it says whose fields they are, so it depends on nothing that may change.
 fn field_manager(api: &Api) -> String {
-    let full = format!("{}.{}", api.plural, api.group);
-    full.chars().take(128).collect()
+    api.definition().chars().take(128).collect()
 }

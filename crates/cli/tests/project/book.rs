@@ -18,7 +18,7 @@ const END: &str = "Take it back";
 /// Pages that leave the project's source as it is, and go on in its folder.
 const BESIDE: &[&str] = &["recipes/packaging.md"];
 /// Pages that change it, each with a copy.
-const APART: &[&str] = &["recipes/webhooks.md", "recipes/versions.md"];
+const APART: &[&str] = &["recipes/webhooks.md", "recipes/versions.md", "from/kubebuilder.md"];
 
 /// Blocks that are not followed here: page (`*` is any), language, and what looks after them.
 const ELSEWHERE: &[(&str, &str, &str)] = &[

@@ -7,6 +7,11 @@ use serde_json::Value;
 
 use crate::generated::{Project, copy, repository, turn};
 
+/// A controller for a type that Kubernetes has.
+const FOREIGN: [&str; 9] =
+    ["create", "api", "--group", "apps", "--version", "v1", "--kind", "Deployment", "--resource=false"];
+
+/// A kind of the project's.
 const API: [&str; 8] = ["create", "api", "--group", "cache", "--version", "v1", "--kind", "RedisCluster"];
 
 fn with<'a>(args: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
@@ -44,9 +49,22 @@ fn a_project_compiles_passes_its_tests_and_describes_itself() {
         "--conversion",
     ];
     project.run(&v2);
+    project.run(&FOREIGN);
+    project.run(&[
+        "create",
+        "api",
+        "--group",
+        "cache",
+        "--version",
+        "v1",
+        "--kind",
+        "Basket",
+        "--controller=false",
+    ]);
+    assert!(!project.path().join("tests/basket.rs").exists());
     let formatted = Command::new("rustfmt")
         .args(["--edition", "2024", "--check", "src/main.rs", "src/lib.rs"])
-        .args(["tests/redis_cluster.rs", "tests/zone.rs"])
+        .args(["tests/redis_cluster.rs", "tests/zone.rs", "tests/deployment.rs"])
         .current_dir(project.path())
         .output()
         .expect("rustfmt runs");
@@ -54,7 +72,7 @@ fn a_project_compiles_passes_its_tests_and_describes_itself() {
 
     project.cargo(&["test", "--offline"]);
 
-    project.run(&["manifests"]);
+    project.run(&with(&API, &["--force", "--make"]));
     let once = project.tree();
     assert!(project.run(&["manifests"]).contains("config/ is what the types say"));
     assert_eq!(project.tree(), once, "a second time changes nothing");
@@ -74,8 +92,20 @@ fn a_project_compiles_passes_its_tests_and_describes_itself() {
         project.read("config/webhook/mutating.yaml").contains("/mutate-cache-example-com-v1-rediscluster")
     );
 
+    only_controllers_and_only_types(&project);
     edits_in_manifests_are_kept(&project);
     packages(&project);
+}
+
+/// Part of the test above: what each of them has, and has not.
+fn only_controllers_and_only_types(project: &Project) {
+    let role = project.read("config/rbac/role.yaml");
+    assert!(role.contains("- deployments/status\n"), "{role}");
+    assert!(!role.contains("baskets"), "nothing reconciles them: {role}");
+    assert!(project.path().join("config/crd/baskets.cache.example.com.yaml").is_file());
+    let definitions =
+        project.tree().into_keys().filter(|f| f.starts_with("config/crd/") && f.ends_with(".yaml"));
+    assert_eq!(definitions.count(), 3, "none for Deployments");
 }
 
 /// Part of the test above, which has compiled the project.
@@ -142,6 +172,47 @@ fn what_is_created_and_deleted_leaves_nothing_behind() {
     project.run(&["delete", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"]);
     assert_eq!(project.tree(), one);
     project.run(&with(&["delete"], &API[1..]));
+    assert_eq!(project.tree(), empty);
+}
+
+#[test]
+fn controllers_come_later_or_alone_and_go_again() {
+    let project = Project::new("shop");
+    let empty = project.tree();
+    project.run(&API);
+    let whole = project.tree();
+    project.run(&with(&["delete"], &API[1..]));
+
+    project.run(&with(&API, &["--controller=false"]));
+    let types = project.tree();
+    assert_eq!(project.read("src/redis_cluster/mod.rs").matches("pub mod").count(), 1);
+    assert!(!project.read("src/lib.rs").contains(".operator("));
+    let v2 = ["create", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"];
+    project.run(&v2);
+    assert!(!project.read("src/lib.rs").contains(".operator("), "another version changes nothing about that");
+    project.run(&with(&["delete"], &v2[1..]));
+    assert_eq!(project.tree(), types);
+    project.run(&with(&API, &["--resource=false"]));
+    assert_eq!(project.tree(), whole, "as if they had been made together");
+    project.run(&with(&v2, &["--controller=false"]));
+    assert!(project.read("src/lib.rs").contains(".operator("), "a kind has one controller");
+    project.run(&with(&["delete"], &v2[1..]));
+    project.run(&with(&["delete"], &API[1..]));
+    assert_eq!(project.tree(), empty);
+
+    project.run(&FOREIGN);
+    assert!(project.read("src/deployment/mod.rs").contains("use k8s_openapi::api::apps::v1::Deployment;"));
+    let refusal = project.refused(&with(&["create", "webhook"], &with(&FOREIGN[2..8], &["--validation"])));
+    assert!(refusal.contains("Deployment is made elsewhere"), "{refusal}");
+    project.run(&with(&["delete"], &FOREIGN[1..8]));
+    assert_eq!(project.tree(), empty);
+
+    let certificate = ["api", "--group", "cert-manager.io", "--version", "v1", "--kind", "Certificate"];
+    let external = ["--external-api-path", "cert_manager::v1::Cert"];
+    project.run(&with(&["create"], &with(&certificate, &external)));
+    let source = project.read("src/certificate/mod.rs");
+    assert!(source.contains("use cert_manager::v1::Cert as Certificate;"), "{source}");
+    project.run(&with(&["delete"], &certificate));
     assert_eq!(project.tree(), empty);
 }
 
