@@ -27,29 +27,40 @@ pub(crate) struct Reader {
     environment: BTreeMap<String, String>,
 }
 
+/// The environment of a terminal that has just been opened.
+fn variables(home: &Path) -> BTreeMap<String, String> {
+    let mut variables = environment();
+    // Where these are follows from the home, unless it is said.
+    for (name, place) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        if let (None, Some(there)) = (std::env::var_os(name), std::env::home_dir()) {
+            variables.insert(name.to_owned(), there.join(place).to_string_lossy().into_owned());
+        }
+    }
+    variables.insert("HOME".to_owned(), home.to_string_lossy().into_owned());
+    variables.insert("HOMEOSTAT_SDK_PATH".to_owned(), sdk());
+    // As good as none.
+    variables.insert("KUBECONFIG".to_owned(), String::new());
+    variables
+}
+
 impl Reader {
     /// Somebody with a new home.
     pub(crate) fn new(kubectl: PathBuf) -> Self {
         let home = Rc::new(tempfile::tempdir().expect("a folder"));
         let folder = home.path().canonicalize().expect("a home");
-        let mut variables = environment();
-        // Where these are follows from the home, unless it is said.
-        for (name, place) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-            if let (None, Some(there)) = (std::env::var_os(name), std::env::home_dir()) {
-                variables.insert(name.to_owned(), there.join(place).to_string_lossy().into_owned());
-            }
-        }
-        variables.insert("HOME".to_owned(), folder.to_string_lossy().into_owned());
-        variables.insert("HOMEOSTAT_SDK_PATH".to_owned(), sdk());
-        // As good as none.
-        variables.insert("KUBECONFIG".to_owned(), String::new());
-        Self { programs: Vec::new(), home, kubectl, folder, environment: variables }
+        Self { programs: Vec::new(), kubectl, environment: variables(&folder), folder, home }
     }
 
     /// The same person in the same folder, with another page and new terminals.
     pub(crate) fn beside(&self) -> Self {
-        let fresh = Self::new(self.kubectl.clone());
-        Self { home: Rc::clone(&self.home), folder: self.folder.clone(), ..fresh }
+        let home = self.home.path().canonicalize().expect("a home");
+        Self {
+            programs: Vec::new(),
+            home: Rc::clone(&self.home),
+            kubectl: self.kubectl.clone(),
+            folder: self.folder.clone(),
+            environment: variables(&home),
+        }
     }
 
     /// The same, with a copy of the folder, to change it.
