@@ -99,18 +99,29 @@ fn pod() -> Value {
             "containerStatuses": [status("redis"), status("exporter")]}})
 }
 
+/// What a cache keeps.
+#[derive(Clone, Copy)]
+enum Keep {
+    Objects,
+    Texts,
+    Metadata,
+}
+
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-async fn measure<K: Watched<DynamicType = ()>>(name: &str, path: &str, object: Value, metadata: bool) {
+async fn measure<K: Watched<DynamicType = ()>>(name: &str, path: &str, object: Value, keep: Keep) {
     let server = Server::default();
     for i in 0..OBJECTS {
         server.put(&format!("{path}/object-{i:05}"), object.clone());
     }
     let caches = Caches::new(server.client(), Entropy::seeded(1));
     let before = ALLOCATED.current_usage();
-    if metadata {
-        caches.metadata::<K>((), &Selection::all()).synced().await;
-    } else {
-        caches.get::<K>(&Selection::all()).synced().await;
+    match keep {
+        Keep::Metadata => caches.metadata::<K>((), &Selection::all()).synced().await,
+        Keep::Objects => caches.get::<K>(&Selection::all()).synced().await,
+        Keep::Texts => {
+            caches.compact::<K>();
+            caches.get::<K>(&Selection::all()).synced().await;
+        }
     }
     // What was received is freed by now.
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -133,12 +144,18 @@ fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     runtime.block_on(async {
         match named.first().map(String::as_str) {
-            Some("redis") => measure::<RedisCluster>("RedisCluster", redises, redis(), false).await,
-            Some("map") => measure::<ConfigMap>("ConfigMap", maps, map(), false).await,
-            Some("pod") => measure::<Pod>("Pod", pods, pod(), false).await,
-            Some("metadata") => measure::<Pod>("Pod, metadata only", pods, pod(), true).await,
+            Some("redis") => measure::<RedisCluster>("RedisCluster", redises, redis(), Keep::Objects).await,
+            Some("map") => measure::<ConfigMap>("ConfigMap", maps, map(), Keep::Objects).await,
+            Some("pod") => measure::<Pod>("Pod", pods, pod(), Keep::Objects).await,
+            Some("compact-redis") => {
+                measure::<RedisCluster>("RedisCluster, compact", redises, redis(), Keep::Texts).await;
+            }
+            Some("compact-map") => measure::<ConfigMap>("ConfigMap, compact", maps, map(), Keep::Texts).await,
+            Some("compact-pod") => measure::<Pod>("Pod, compact", pods, pod(), Keep::Texts).await,
+            Some("metadata") => measure::<Pod>("Pod, metadata only", pods, pod(), Keep::Metadata).await,
             _ => {
-                for kind in ["redis", "map", "pod", "metadata"] {
+                for kind in ["redis", "map", "pod", "compact-redis", "compact-map", "compact-pod", "metadata"]
+                {
                     let this = std::env::current_exe().expect("a path");
                     let _ = std::process::Command::new(this).arg(kind).status();
                 }

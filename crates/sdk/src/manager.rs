@@ -216,6 +216,24 @@ impl Manager {
         self
     }
 
+    /// Keeps objects of kind `K` in the caches as the text that they came in, without `managedFields`, and as typed
+    /// objects only those that were used last (64 and a twentieth of all). It is for kinds of which there are very many: a Pod takes
+    /// several times its text as a struct. To be read again costs some microseconds per kilobyte, which those who list
+    /// a whole cache in each reconcile will feel; lookups by key, owner and index of a few objects will not.
+    ///
+    /// ```no_run
+    /// # use homeostat_sdk::Manager;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn example(manager: Manager) {
+    /// let manager = manager.with_compact::<Pod>();
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_compact<K: Watched>(self) -> Self {
+        self.env.caches.compact::<K>();
+        self
+    }
+
     /// Has servers keep watches open for `timeout` instead of some five minutes, after which they are asked for anew:
     /// longer where that itself costs too much, as in months of virtual time. At least a second. It comes before
     /// [`caches`](Self::caches).

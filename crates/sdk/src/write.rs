@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::apply::{complete_types, sparse, strip_nulls};
 use crate::cache::Caches;
-use crate::cache::text::{self, Text};
+use crate::cache::text::Text;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::object::{Object, Watched, display_kind};
@@ -96,9 +96,9 @@ impl Writer {
 
     /// Reads the server's answer, and puts it into the caches.
     fn take<K: Watched>(&self, dt: &K::DynamicType, answer: &str) -> Result<K> {
-        let answer = Text::of(answer)?.cut();
-        let object: K = serde_json::from_str(&answer)?;
-        self.caches.wrote(dt, &object, answer.len());
+        let text = Text::of(answer)?;
+        let object: K = text.read()?;
+        self.caches.wrote(dt, &object, &text);
         Ok(object)
     }
 
@@ -287,10 +287,11 @@ impl Writer {
             return Ok(());
         }
         // The object as it was last, or as it is while it waits for its finalizers: the watch tells which.
-        if let Ok(object) = text::read::<K>(answer)
+        if let Ok(text) = Text::of(answer)
+            && let Ok(object) = text.read::<K>()
             && object.meta().deletion_timestamp.is_some()
         {
-            self.caches.wrote(dt, &object, answer.len());
+            self.caches.wrote(dt, &object, &text);
         }
         Ok(())
     }

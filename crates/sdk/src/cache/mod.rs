@@ -9,6 +9,7 @@
 
 pub(crate) mod feed;
 mod held;
+mod packed;
 mod registry;
 mod state;
 #[cfg(test)]
@@ -26,8 +27,9 @@ use homeostat_model::selector::Labels;
 use kube::core::ObjectMeta;
 use tokio::sync::SetOnce;
 
+use packed::Packed;
 pub use registry::{CacheSize, Caches, Selection, WATCH_TIMEOUT};
-use state::{Event, Item, State};
+use state::{Entry, Event, Item, State};
 use text::Text;
 
 use crate::key::Key;
@@ -221,13 +223,18 @@ fn all<K: Watched>(objects: Vec<Arc<dyn Held>>) -> Vec<Arc<K>> {
 impl<K: Watched> Cache<K> {
     /// An empty cache that nothing feeds yet. [`Caches`] makes fed ones.
     pub fn new() -> Self {
-        Self::with(false, None)
+        Self::with(State::new(false), None)
     }
 
-    /// `selective`: not all objects of the kind will be here.
-    fn with(selective: bool, transform: Option<Arc<dyn Any + Send + Sync>>) -> Self {
+    /// A cache whose objects are kept as texts. `selective`: not all objects of the kind will be here.
+    fn compact(selective: bool) -> Self {
+        let unpack = |text: &str| Some(Arc::new(serde_json::from_str::<K>(text).ok()?) as Arc<dyn Held>);
+        Self::with(State::keeping(selective, Some(Arc::new(unpack))), None)
+    }
+
+    fn with(state: State, transform: Option<Arc<dyn Any + Send + Sync>>) -> Self {
         let inner = Inner {
-            state: RwLock::new(State::new(selective)),
+            state: RwLock::new(state),
             subscribers: RwLock::default(),
             synced: SetOnce::new(),
             transform,
@@ -235,37 +242,47 @@ impl<K: Watched> Cache<K> {
         Self { inner: Arc::new(inner), kind: PhantomData }
     }
 
-    /// An object as this cache keeps it: without `managedFields`, often a third of it (a server takes their absence in
-    /// an update for no change), and transformed.
-    fn item(&self, mut object: K, size: usize) -> Item {
+    /// An object as this cache takes it in: without `managedFields`, often a third of it (a server takes their absence
+    /// in an update for no change), and transformed.
+    fn item(&self, mut object: K, text: Option<&Text<'_>>) -> Item {
         object.meta_mut().managed_fields = None;
         let transform = self.inner.transform.as_ref().and_then(|t| t.downcast_ref::<Transform<K>>());
         if let Some(Transform(f)) = transform {
             f(&mut object);
         }
-        Item { object: Arc::new(object), size: u32::try_from(size).unwrap_or(u32::MAX) }
+        let size = text.map_or(0, |t| u32::try_from(t.len()).unwrap_or(u32::MAX));
+        let text = text.filter(|_| self.inner.read().packs()).and_then(|t| Packed::new(t.cut()));
+        Item { object: Arc::new(object), size, text }
     }
 
     /// The object of this key.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.inner.read().objects.get(key).and_then(|item| typed(&item.object))
+        self.inner.read().get(key).as_ref().and_then(typed)
+    }
+
+    fn has(&self, key: &Key) -> bool {
+        self.inner.read().objects.contains_key(key)
     }
 
     /// All objects, in the order of their keys.
     pub fn list(&self) -> Vec<Arc<K>> {
-        self.inner.read().range(None).filter_map(|(_, o)| typed(o)).collect()
+        self.all_of(None, |_| true)
     }
 
     /// All objects of a namespace, in the order of their names.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
-        self.inner.read().range(Some(namespace)).filter_map(|(_, o)| typed(o)).collect()
+        self.all_of(Some(namespace), |_| true)
     }
 
     /// The objects whose labels match; `namespace: None` means all namespaces.
     pub fn select(&self, namespace: Option<&str>, labels: &Labels) -> Vec<Arc<K>> {
+        self.all_of(namespace, |entry| labels.is_empty() || matches_meta(labels, &entry.metadata()))
+    }
+
+    fn all_of(&self, namespace: Option<&str>, wanted: impl Fn(&Entry) -> bool) -> Vec<Arc<K>> {
         let state = self.inner.read();
-        let matching = state.range(namespace).filter(|(_, o)| matches_meta(labels, o.metadata()));
-        matching.filter_map(|(_, o)| typed(o)).collect()
+        let entries = state.range(namespace).filter(|(_, entry)| wanted(entry));
+        entries.filter_map(|(key, entry)| typed(&state.object(key, entry)?)).collect()
     }
 
     /// The objects whose controlling owner is `uid`.
@@ -343,11 +360,11 @@ impl<K: Watched> Cache<K> {
 
     /// Takes in an object that this process just wrote, as the API server answered.
     pub fn wrote(&self, object: K) {
-        self.wrote_sized(object, 0);
+        self.wrote_as(object, None);
     }
 
-    fn wrote_sized(&self, object: K, size: usize) {
-        self.inner.wrote(self.item(object, size));
+    fn wrote_as(&self, object: K, text: Option<&Text<'_>>) {
+        self.inner.wrote(self.item(object, text));
     }
 
     /// Takes in that this process just deleted an object, and that it is gone.

@@ -4,7 +4,7 @@
 //! many operators need it. Caches live until the registry stops.
 
 use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::feed::{Feed, Path, Sink};
+use super::state::State;
 use super::text::Text;
 use super::{Cache, Inner as Objects, Intake, Transform, matches};
 use crate::key::Key;
@@ -77,7 +78,7 @@ pub struct CacheSize {
     pub selection: Selection,
     /// How many objects it holds.
     pub objects: u64,
-    /// The bytes of JSON that they came in, without `managedFields`.
+    /// The bytes of JSON that they came in.
     pub json_bytes: u64,
 }
 
@@ -94,12 +95,20 @@ struct Entry {
 /// By type: a [`Transform`] of it. Looked up, never iterated.
 type Transforms = BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
+/// How caches that are made from now on keep their objects.
+#[derive(Clone, Default)]
+struct Keeping {
+    transforms: Transforms,
+    /// Types whose objects are kept as texts.
+    compact: BTreeSet<TypeId>,
+}
+
 struct Inner {
     client: Client,
     entropy: Entropy,
     watch_timeout: Duration,
     entries: Mutex<Vec<Entry>>,
-    transforms: Mutex<Transforms>,
+    keeping: Mutex<Keeping>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -117,33 +126,33 @@ impl std::fmt::Debug for Caches {
 impl Caches {
     /// No caches yet, for this client.
     pub fn new(client: Client, entropy: Entropy) -> Self {
-        Self::made(client, entropy, WATCH_TIMEOUT, Transforms::default())
+        Self::made(client, entropy, WATCH_TIMEOUT, Keeping::default())
     }
 
-    fn made(client: Client, entropy: Entropy, watch_timeout: Duration, transforms: Transforms) -> Self {
+    fn made(client: Client, entropy: Entropy, watch_timeout: Duration, keeping: Keeping) -> Self {
         Self(Arc::new(Inner {
             client,
             entropy,
             watch_timeout,
             entries: Mutex::default(),
-            transforms: Mutex::new(transforms),
+            keeping: Mutex::new(keeping),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }))
     }
 
-    fn transforms(&self) -> std::sync::MutexGuard<'_, Transforms> {
-        self.0.transforms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn keeping(&self) -> std::sync::MutexGuard<'_, Keeping> {
+        self.0.keeping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// None yet again, with the settings of these.
     pub(crate) fn anew(&self, client: Client, entropy: Entropy) -> Self {
-        Self::made(client, entropy, self.0.watch_timeout, self.transforms().clone())
+        Self::made(client, entropy, self.0.watch_timeout, self.keeping().clone())
     }
 
     /// None yet again, with the settings of these, but watches of this length.
     pub(crate) fn with_watch_timeout(&self, timeout: Duration) -> Self {
-        Self::made(self.0.client.clone(), self.0.entropy.clone(), timeout, self.transforms().clone())
+        Self::made(self.0.client.clone(), self.0.entropy.clone(), timeout, self.keeping().clone())
     }
 
     fn entries(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
@@ -153,7 +162,13 @@ impl Caches {
     /// Caches of `K` that are made from now on keep their objects as `f` leaves them: without what nobody here reads.
     pub fn transform<K: Watched>(&self, f: impl Fn(&mut K) + Send + Sync + 'static) {
         let transform = Arc::new(Transform(Arc::new(f)));
-        self.transforms().insert(TypeId::of::<K>(), transform);
+        self.keeping().transforms.insert(TypeId::of::<K>(), transform);
+    }
+
+    /// Caches of `K` that are made from now on keep their objects as the text that they came in (without
+    /// `managedFields`), and read it when somebody asks for one. See [`Manager::with_compact`](crate::Manager::with_compact).
+    pub fn compact<K: Watched>(&self) {
+        self.keeping().compact.insert(TypeId::of::<K>());
     }
 
     /// The cache of a kind known at compile time. Starts its watch where nobody asked before; must be called within
@@ -194,8 +209,15 @@ impl Caches {
         if let Some(cache) = found {
             return cache;
         }
-        let transform = self.transforms().get(&TypeId::of::<K>()).cloned();
-        let cache = Cache::<K>::with(*selection != Selection::all(), transform);
+        let transform = self.keeping().transforms.get(&TypeId::of::<K>()).cloned();
+        let selective = *selection != Selection::all();
+        // What a transform leaves out should not be kept in the text either.
+        let compact =
+            transform.is_none() && (metadata || self.keeping().compact.contains(&TypeId::of::<K>()));
+        let cache = match compact {
+            true => Cache::<K>::compact(selective),
+            false => Cache::<K>::with(State::new(selective), transform),
+        };
         let what = display_resource::<K>(&dt);
         entries.push(Entry {
             r#type: TypeId::of::<K>(),
@@ -209,10 +231,7 @@ impl Caches {
         drop(entries);
         let objects = cache.inner.clone();
         let reader = cache.clone();
-        let read = Box::new(move |object: &Text<'_>| {
-            let text = object.cut();
-            Ok(reader.item(serde_json::from_str::<K>(&text)?, text.len()))
-        });
+        let read = Box::new(move |text: &Text<'_>| Ok(reader.item(text.read::<K>()?, Some(text))));
         let path: Path = Box::new(move |namespace: Option<&str>| K::url_path(&dt, namespace));
         let sink = Box::new(Intake { cache: objects, read });
         let feed = self.feed(self.0.client.clone(), sink, path, what, selection.clone(), metadata);
@@ -243,8 +262,8 @@ impl Caches {
         }
     }
 
-    /// Puts an object that was just written, `size` bytes of JSON, into the caches that hold such.
-    pub(crate) fn wrote<K: Watched>(&self, dt: &K::DynamicType, object: &K, size: usize) {
+    /// Puts an object that was just written, and its text, into the caches that hold such.
+    pub(crate) fn wrote<K: Watched>(&self, dt: &K::DynamicType, object: &K, text: &Text<'_>) {
         for (cache, selection) in self.of::<K>(dt) {
             let belongs = selection.fields.is_empty()
                 && selection
@@ -253,8 +272,8 @@ impl Caches {
                     .is_none_or(|ns| object.meta().namespace.as_deref() == Some(ns))
                 && (selection.labels.is_empty()
                     || Labels::parse(&selection.labels).is_ok_and(|l| matches(&l, object)));
-            if belongs || cache.get(&Key::of(object)).is_some() {
-                cache.wrote_sized(object.clone(), size);
+            if belongs || cache.has(&Key::of(object)) {
+                cache.wrote_as(object.clone(), Some(text));
             }
         }
     }

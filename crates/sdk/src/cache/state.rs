@@ -3,13 +3,15 @@
 //! Pure and synchronous: events and writes go in, changes come out. The rules for what may replace what are here and
 //! nowhere else.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::core::ObjectMeta;
 
 use super::held::Held;
+use super::packed::{Packed, Pool, Unpack};
 use crate::key::Key;
 use crate::object::revision;
 
@@ -23,11 +25,33 @@ struct IndexState {
     values: BTreeMap<String, BTreeSet<Key>>,
 }
 
-/// An object, and how many bytes of JSON it was told in; 0 where that isn't known.
-#[derive(Clone)]
+/// An object that comes in.
 pub(super) struct Item {
     pub(super) object: Arc<dyn Held>,
+    /// How many bytes of JSON it was told in; 0 where that isn't known.
     pub(super) size: u32,
+    /// Its text, where the cache keeps that.
+    pub(super) text: Option<Packed>,
+}
+
+/// An object as it is kept.
+enum Kept {
+    Object(Arc<dyn Held>),
+    Text(Packed),
+}
+
+pub(super) struct Entry {
+    kept: Kept,
+    size: u32,
+}
+
+impl Entry {
+    pub(super) fn metadata(&self) -> Cow<'_, ObjectMeta> {
+        match &self.kept {
+            Kept::Object(object) => Cow::Borrowed(object.metadata()),
+            Kept::Text(text) => Cow::Owned(text.metadata()),
+        }
+    }
 }
 
 /// What happened to one object.
@@ -50,12 +74,16 @@ pub(super) enum Event {
 }
 
 pub(super) struct State {
-    pub(super) objects: BTreeMap<Key, Item>,
+    pub(super) objects: BTreeMap<Key, Entry>,
+    /// How kept texts are read; `None` where objects are kept as they are.
+    unpack: Option<Unpack>,
+    /// Objects of kept texts.
+    pool: Mutex<Pool>,
     /// JSON bytes of all objects.
     pub(super) bytes: u64,
     indexes: Vec<IndexState>,
-    /// A list in progress.
-    listing: Option<BTreeMap<Key, Item>>,
+    /// A list in progress. `None`: there is such an object, but it can't be read.
+    listing: Option<BTreeMap<Key, Option<Item>>>,
     /// Own writes that the watch hasn't delivered. `true`: written while the list in progress was, so that it says
     /// nothing about them.
     unconfirmed: BTreeMap<Key, bool>,
@@ -103,10 +131,17 @@ const MOST_NAMESPACES: usize = 100_000;
 
 impl State {
     pub(super) fn new(selective: bool) -> Self {
+        Self::keeping(selective, None)
+    }
+
+    /// With `unpack`, objects are kept as texts.
+    pub(super) fn keeping(selective: bool, unpack: Option<Unpack>) -> Self {
         let owners: Extract =
             Arc::new(|o| o.metadata().owner_references.iter().flatten().map(|r| r.uid.clone()).collect());
         Self {
             objects: BTreeMap::new(),
+            unpack,
+            pool: Mutex::default(),
             bytes: 0,
             indexes: vec![IndexState { extract: owners, values: BTreeMap::new() }],
             listing: None,
@@ -117,10 +152,46 @@ impl State {
         }
     }
 
+    /// Whether objects are kept as texts.
+    pub(super) fn packs(&self) -> bool {
+        self.unpack.is_some()
+    }
+
+    pub(super) fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The object of a key.
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<dyn Held>> {
+        let text = match &self.objects.get(key)?.kept {
+            Kept::Object(object) => return Some(object.clone()),
+            Kept::Text(text) => text,
+        };
+        if let Some(object) = self.pool().get(key) {
+            return Some(object);
+        }
+        let object = self.unpack.as_ref()?(text.text())?;
+        self.pool().insert(key.clone(), object.clone(), Pool::room(self.objects.len()));
+        Some(object)
+    }
+
+    /// The object of an entry, for those who look at very many of them.
+    pub(super) fn object(&self, key: &Key, entry: &Entry) -> Option<Arc<dyn Held>> {
+        match &entry.kept {
+            Kept::Object(object) => Some(object.clone()),
+            Kept::Text(text) => {
+                let object = self.pool().peek(key);
+                object.or_else(|| self.unpack.as_ref()?(text.text()))
+            }
+        }
+    }
+
     pub(super) fn add_index(&mut self, extract: Extract) -> usize {
         let mut index = IndexState { extract, values: BTreeMap::new() };
-        for (key, item) in &self.objects {
-            index.add(key, &*item.object);
+        for (key, entry) in &self.objects {
+            if let Some(object) = self.object(key, entry) {
+                index.add(key, &*object);
+            }
         }
         self.indexes.push(index);
         self.indexes.len() - 1
@@ -128,14 +199,14 @@ impl State {
 
     pub(super) fn indexed(&self, at: usize, value: &str) -> Vec<Arc<dyn Held>> {
         let keys = self.indexes.get(at).and_then(|i| i.values.get(value));
-        keys.into_iter().flatten().filter_map(|k| Some(self.objects.get(k)?.object.clone())).collect()
+        keys.into_iter().flatten().filter_map(|k| self.get(k)).collect()
     }
 
-    /// The objects of a namespace, or all.
+    /// The entries of a namespace, or all.
     pub(super) fn range<'a>(
         &'a self,
         namespace: Option<&str>,
-    ) -> impl Iterator<Item = (&'a Key, &'a Arc<dyn Held>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Entry)> + use<'a> {
         let ns: Option<Arc<str>> = namespace.map(Arc::from);
         let start = match &ns {
             Some(ns) => Bound::Included(Key { namespace: Some(ns.clone()), name: "".into() }),
@@ -144,7 +215,6 @@ impl State {
         self.objects
             .range((start, Bound::Unbounded))
             .take_while(move |(k, _)| ns.is_none() || k.namespace == ns)
-            .map(|(key, item)| (key, &item.object))
     }
 
     /// The key of an object, its namespace's name shared with all others.
@@ -174,7 +244,7 @@ impl State {
             }
             Event::InitApply(item) => {
                 let key = self.key(item.object.metadata());
-                self.listing.get_or_insert_default().insert(key, item);
+                self.listing.get_or_insert_default().insert(key, Some(item));
                 (Vec::new(), Vec::new())
             }
             Event::InitDone => self.listed(),
@@ -197,7 +267,7 @@ impl State {
             return true;
         }
         let key = key_of(meta);
-        let newer = self.objects.get(&key).map_or(Newer::Yes, |has| newer(has.object.metadata(), meta));
+        let newer = self.objects.get(&key).map_or(Newer::Yes, |has| newer(&has.metadata(), meta));
         if newer == Newer::Same {
             self.unconfirmed.remove(&key);
         }
@@ -208,9 +278,9 @@ impl State {
         let key = key_of(meta);
         let upto = self.upto(meta);
         self.gone.add(meta.uid.as_ref(), upto);
-        let has = self.objects.get(&key)?.object.metadata();
+        let has = self.objects.get(&key)?.metadata();
         // A later incarnation that this process made: the event is about the one before.
-        if has.uid != meta.uid && revision(has) > revision(meta) {
+        if has.uid != meta.uid && revision(&has) > revision(meta) {
             return None;
         }
         self.unconfirmed.remove(&key);
@@ -224,8 +294,8 @@ impl State {
 
     /// There is an object of this key, but nobody can read it. Whoever was content with what it was is left so.
     pub(super) fn unreadable(&mut self, key: &Key) {
-        if let (Some(list), Some(has)) = (&mut self.listing, self.objects.get(key)) {
-            list.insert(key.clone(), has.clone());
+        if let Some(list) = &mut self.listing {
+            list.insert(key.clone(), None);
         }
     }
 
@@ -240,19 +310,20 @@ impl State {
             } else {
                 self.unconfirmed.remove(&key);
                 if let Some(has) = self.objects.get(&key) {
-                    let meta = has.object.metadata();
-                    let upto = self.upto(meta);
+                    let meta = has.metadata().into_owned();
+                    let upto = self.upto(&meta);
                     self.gone.add(meta.uid.as_ref(), upto);
                 }
                 changes.extend(self.take(&key, true));
             }
         }
         for (key, item) in list {
+            let Some(item) = item else { continue };
             let meta = item.object.metadata();
             if self.gone.has(meta) {
                 continue;
             }
-            if self.objects.get(&key).is_none_or(|has| newer(has.object.metadata(), meta) == Newer::Yes) {
+            if self.objects.get(&key).is_none_or(|has| newer(&has.metadata(), meta) == Newer::Yes) {
                 self.unconfirmed.remove(&key);
                 changes.push(self.put(key, item, true));
             }
@@ -266,7 +337,7 @@ impl State {
         if self.gone.has(meta) {
             return None;
         }
-        if self.objects.get(&key).is_some_and(|has| newer(has.object.metadata(), meta) != Newer::Yes) {
+        if self.objects.get(&key).is_some_and(|has| newer(&has.metadata(), meta) != Newer::Yes) {
             return None;
         }
         self.unconfirmed.insert(key.clone(), self.listing.is_some());
@@ -274,7 +345,7 @@ impl State {
     }
 
     pub(super) fn deleted(&mut self, key: &Key, uid: Option<&str>) -> Option<Change> {
-        let has = self.objects.get(key)?.object.metadata().uid.clone();
+        let has = self.objects.get(key)?.metadata().uid.clone();
         if uid.is_some_and(|uid| has.as_deref() != Some(uid)) {
             return None;
         }
@@ -284,11 +355,19 @@ impl State {
     }
 
     fn put(&mut self, key: Key, item: Item, listed: bool) -> Change {
-        let new = item.object.clone();
-        self.bytes += u64::from(item.size);
-        let old = self.objects.insert(key.clone(), item);
-        self.bytes -= old.as_ref().map_or(0, |o| u64::from(o.size));
-        let old = old.map(|o| o.object);
+        let Item { object: new, size, text } = item;
+        let old = self.get(&key);
+        let kept = match text.filter(|_| self.packs()) {
+            Some(text) => {
+                let room = Pool::room(self.objects.len());
+                self.pool().insert(key.clone(), new.clone(), room);
+                Kept::Text(text)
+            }
+            None => Kept::Object(new.clone()),
+        };
+        self.bytes += u64::from(size);
+        let before = self.objects.insert(key.clone(), Entry { kept, size });
+        self.bytes -= before.map_or(0, |e| u64::from(e.size));
         for index in &mut self.indexes {
             if let Some(old) = &old {
                 index.remove(&key, &**old);
@@ -299,12 +378,13 @@ impl State {
     }
 
     fn take(&mut self, key: &Key, listed: bool) -> Option<Change> {
-        let old = self.objects.remove(key)?;
-        self.bytes -= u64::from(old.size);
+        let old = self.get(key)?;
+        self.pool().remove(key);
+        self.bytes -= self.objects.remove(key).map_or(0, |e| u64::from(e.size));
         for index in &mut self.indexes {
-            index.remove(key, &*old.object);
+            index.remove(key, &*old);
         }
-        Some(Change { old: Some(old.object), new: None, listed })
+        Some(Change { old: Some(old), new: None, listed })
     }
 }
 

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use proptest::prelude::*;
 
+use super::packed::Pool;
 use super::state::{Event, OWNERS, State};
 use super::*;
 
@@ -20,7 +21,14 @@ fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
 }
 
 fn item(object: ConfigMap) -> Item {
-    Item { object: Arc::new(object), size: 0 }
+    let text = serde_json::to_string(&object).unwrap();
+    Item { object: Arc::new(object), size: 0, text: Packed::new(text.into()) }
+}
+
+/// A state that keeps objects, and one that keeps their texts.
+fn states(selective: bool) -> [State; 2] {
+    let unpack = |text: &str| Some(Arc::new(serde_json::from_str::<ConfigMap>(text).ok()?) as Arc<dyn Held>);
+    [State::new(selective), State::keeping(selective, Some(Arc::new(unpack)))]
 }
 
 /// What is done to a cache of one name.
@@ -37,7 +45,7 @@ enum Do {
 }
 
 fn check(steps: &[Do], expect: Option<u64>, doubtful: bool) {
-    check_in(State::new(false), steps, expect, doubtful);
+    states(false).map(|state| check_in(state, steps, expect, doubtful));
 }
 
 fn check_in(mut state: State, steps: &[Do], expect: Option<u64>, doubtful: bool) {
@@ -67,7 +75,7 @@ fn check_in(mut state: State, steps: &[Do], expect: Option<u64>, doubtful: bool)
             }
         }
     }
-    let has = state.objects.values().next().and_then(|o| crate::object::revision(o.object.metadata()));
+    let has = state.objects.values().next().and_then(|o| crate::object::revision(&o.metadata()));
     assert_eq!((has, !doubts.is_empty()), (expect, doubtful));
 }
 
@@ -97,7 +105,7 @@ fn what_is_dead_stays_dead() {
 
 #[test]
 fn what_leaves_a_selection_may_come_back() {
-    let check = |steps: &[Do], expect| check_in(State::new(true), steps, expect, false);
+    let check = |steps: &[Do], expect| states(true).map(|state| check_in(state, steps, expect, false));
     check(&[Do::Apply("u", 1), Do::Delete("u", 3), Do::Apply("u", 4)], Some(4));
     check(&[Do::Apply("u", 1), Do::Delete("u", 3), Do::Wrote("u", 2)], None);
     check(&[Do::Apply("u", 1), Do::Init, Do::Listed(&[]), Do::Apply("u", 4)], Some(4));
@@ -174,9 +182,9 @@ proptest! {
     /// Whatever happens, an index says what going through all objects would.
     #[test]
     fn indexes_follow_objects(steps in proptest::collection::vec((0..4u8, 0..5u8, 0..3u8, 0..4u8), 0..120)) {
-        let mut state = State::new(false);
+      for mut state in states(false) {
         let mut version = 0;
-        for (what, name, owner, uid) in steps {
+        for &(what, name, owner, uid) in &steps {
             version += 1;
             let mut object = map(&format!("m{name}"), &format!("u{name}-{uid}"), version);
             object.metadata.owner_references =
@@ -193,8 +201,8 @@ proptest! {
             }
         }
         let mut expect: BTreeMap<String, BTreeSet<Key>> = BTreeMap::new();
-        for (key, item) in &state.objects {
-            for owner in item.object.metadata().owner_references.iter().flatten() {
+        for (key, entry) in &state.objects {
+            for owner in entry.metadata().owner_references.iter().flatten() {
                 expect.entry(owner.uid.clone()).or_default().insert(key.clone());
             }
         }
@@ -202,5 +210,53 @@ proptest! {
             let has: BTreeSet<Key> = all::<ConfigMap>(state.indexed(OWNERS, owner)).iter().map(|o| Key::of(&**o)).collect();
             prop_assert_eq!(has, expect.remove(owner).unwrap_or_default());
         }
+      }
     }
+}
+
+/// More objects than the pool has room for: whatever is asked, both kinds of cache say the same.
+#[test]
+fn a_compact_cache_answers_as_any_other() {
+    let both = [Cache::<ConfigMap>::new(), Cache::compact(false)];
+    let by_color = both.clone().map(|cache| {
+        cache.index(|m| m.data.iter().filter_map(|d| d.get("color").cloned()).collect::<Vec<_>>())
+    });
+    let heard: [Arc<Mutex<Vec<_>>>; 2] = Default::default();
+    for (cache, heard) in both.iter().zip(&heard) {
+        let heard = heard.clone();
+        cache.subscribe(move |c| heard.lock().unwrap().push((c.old.clone(), c.new.clone(), c.listed)));
+    }
+    let mut version = 0;
+    let mut tell = |i: usize, color: &str| {
+        version += 1;
+        let mut object = map(&format!("m{i}"), &format!("u{i}"), version);
+        object.metadata.namespace = Some(format!("n{}", i % 3));
+        object.metadata.labels = Some(BTreeMap::from([("parity".to_owned(), (i % 2).to_string())]));
+        object.data = Some(BTreeMap::from([("color".to_owned(), color.to_owned())]));
+        for cache in &both {
+            let (changes, _) = cache.inner.write().event(Event::Apply(item(object.clone())));
+            cache.inner.tell(changes);
+        }
+    };
+    for i in 0..300 {
+        tell(i, ["red", "blue"][i % 2]);
+    }
+    for i in (0..300).step_by(7) {
+        tell(i, "green");
+    }
+    for cache in &both {
+        cache.deleted(&Key::namespaced("n1", "m4"), Some("u4"));
+    }
+    let odd = Labels::parse("parity=1").unwrap();
+    let seen = both.clone().map(|cache| {
+        let each: Vec<_> = cache.keys().iter().map(|key| cache.get(key)).collect();
+        (cache.list(), cache.in_namespace("n2"), cache.select(Some("n0"), &odd), each)
+    });
+    assert_eq!(seen[0], seen[1]);
+    assert_eq!(seen[0].0.len(), 299);
+    for color in ["red", "blue", "green", "none"] {
+        assert_eq!(by_color[0].get(color), by_color[1].get(color), "{color}");
+    }
+    assert_eq!(*heard[0].lock().unwrap(), *heard[1].lock().unwrap());
+    assert!(both[1].inner.read().pool().len() <= Pool::room(299));
 }

@@ -42,6 +42,11 @@ impl<'a> Text<'a> {
         Ok(Self { text, metadata })
     }
 
+    /// How long the whole text is.
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     /// The object's key; its name is empty where it has none.
     pub(crate) fn key(&self) -> Key {
         Key::new(self.metadata.namespace.as_deref(), self.metadata.name.as_deref().unwrap_or_default())
@@ -81,16 +86,15 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Reads an object without its `managedFields`.
-pub(crate) fn read<K: DeserializeOwned>(text: &str) -> serde_json::Result<K> {
-    Text::of(text)?.read()
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
+
+    fn read(text: &str) -> serde_json::Result<ConfigMap> {
+        Text::of(text)?.read()
+    }
 
     #[test]
     fn managed_fields_are_left_out_wherever_they_stand() {
@@ -105,7 +109,7 @@ mod tests {
             r#"{"metadata":{"name":"a","managedFields":null},"data":{"managedFields":"x"}}"#.to_owned(),
             r#"{"metadata":{"name":"a"},"data":{"managedFields":"x"}}"#.to_owned(),
         ] {
-            let map: ConfigMap = read(&text).unwrap();
+            let map = read(&text).unwrap();
             assert_eq!(map.metadata.managed_fields, None, "{text}");
             assert_eq!(map.metadata.name.as_deref(), Some("a"), "{text}");
             assert_eq!(map.data.unwrap().get("managedFields").map(String::as_str), Some("x"), "{text}");
@@ -115,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_no_object_is_an_error() {
         for text in ["", "[]", "{", "{\"metadata\":[]}"] {
-            assert!(read::<ConfigMap>(text).is_err(), "{text:?}");
+            assert!(read(text).is_err(), "{text:?}");
         }
     }
 }
