@@ -217,7 +217,7 @@ impl Manager {
     }
 
     /// Keeps objects of kind `K` in the caches as the text that they came in, without `managedFields`, and as typed
-    /// objects only those that were used last (64 and a twentieth of all). It is for kinds of which there are very many: a Pod takes
+    /// objects only those that were used last (64, and one in 32). It is for kinds of which there are very many: a Pod takes
     /// several times its text as a struct. To be read again costs some microseconds per kilobyte, which those who list
     /// a whole cache in each reconcile will feel; lookups by key, owner and index of a few objects will not.
     ///

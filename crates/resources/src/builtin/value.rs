@@ -117,6 +117,8 @@ pub(crate) fn remove(value: &mut Value, path: &str) -> Option<Value> {
 pub(crate) fn carry(to: &mut Value, from: &Value, path: &str) {
     match at(from, path) {
         Value::Null => drop(remove(to, path)),
+        // Most often nothing tried to change it.
+        value if at(to, path) == value => {}
         value => set(to, path, value.clone()),
     }
 }

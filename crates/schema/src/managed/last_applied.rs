@@ -28,7 +28,7 @@ pub(super) fn proven(live: &Value, cx: &ManagerCx<'_>) -> Option<FieldSet> {
     }
     typed::check(live, cx.schema, false).ok()?;
     typed::check(&applied, cx.schema, false).ok()?;
-    let changes = typed::compare(&applied, live, cx.schema);
+    let changes = typed::compare(&applied, live, cx.schema, &FieldSet::new());
     let set = typed::field_set(&applied, cx.schema);
     Some(set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed))
 }

@@ -169,7 +169,7 @@ pub(super) fn transfer(
         out.changed = !same_object(live, new);
         return Ok(out);
     }
-    let changes = Split::of(typed::compare(live, new, cx.schema).without(cx.reset));
+    let changes = Split::of(typed::compare(live, new, cx.schema, cx.reset));
     out.changed = !changes.is_empty() || !same_object(live, new);
     let mut others: BTreeMap<String, Split> = BTreeMap::new();
     let mut conflicts = Vec::new();
@@ -247,7 +247,7 @@ fn compare_in(live: &Value, new: &Value, version: &str, cx: &ManagerCx<'_>) -> R
     };
     let old = in_version(live, "old")?;
     let new = in_version(new, "new")?;
-    Ok(typed::compare(&old, &new, &schema).without(cx.reset))
+    Ok(typed::compare(&old, &new, &schema, cx.reset))
 }
 
 /// Merges the oldest entries of updates so that no more than [`MAX_UPDATERS`] are left: per version, the oldest is

@@ -21,7 +21,7 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     /// Without the fields of `ignored` and what is below them.
-    pub(crate) fn without(mut self, ignored: &FieldSet) -> Self {
+    fn without(mut self, ignored: &FieldSet) -> Self {
         for set in [&mut self.added, &mut self.modified, &mut self.removed] {
             set.subtract_recursive(ignored);
         }
@@ -29,19 +29,21 @@ impl Comparison {
     }
 }
 
-/// Compares two objects that were checked.
-pub(crate) fn compare(old: &Value, new: &Value, ty: Type<'_>) -> Comparison {
-    let mut walk = Walk { path: Vec::new(), out: Comparison::default() };
+/// Compares two objects that were checked, but for the fields of `ignored` and what is below them.
+pub(crate) fn compare(old: &Value, new: &Value, ty: Type<'_>, ignored: &FieldSet) -> Comparison {
+    let mut walk = Walk { path: Vec::new(), out: Comparison::default(), ignored };
     walk.both(Some(old), Some(new), ty);
-    walk.out
+    walk.out.without(ignored)
 }
 
-struct Walk {
+struct Walk<'a> {
     path: Vec<PathElement>,
     out: Comparison,
+    /// Of these, fields of the whole object aren't looked into: a write of a status ignores all of the spec.
+    ignored: &'a FieldSet,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn both(&mut self, old: Option<&Value>, new: Option<&Value>, ty: Type<'_>) {
         let leaf = match (old, new) {
             (None, None) => return,
@@ -120,7 +122,11 @@ impl Walk {
             return;
         }
         let Some(child) = ty.field(key) else { return };
-        self.path.push(PathElement::field(key));
+        let element = PathElement::field(key);
+        if self.path.is_empty() && self.ignored.has_element(&element) {
+            return;
+        }
+        self.path.push(element);
         self.both(old, new, child);
         self.path.pop();
     }

@@ -67,8 +67,8 @@ pub fn extract(object: &Value, kept: &FieldSet, schema: &Schema) -> Value {
 }
 
 /// What changed from one object to the other.
-pub(crate) fn compare(old: &Value, new: &Value, schema: &Schema) -> Comparison {
-    compare::compare(old, new, root(schema))
+pub(crate) fn compare(old: &Value, new: &Value, schema: &Schema, ignored: &FieldSet) -> Comparison {
+    compare::compare(old, new, root(schema), ignored)
 }
 
 /// See [`fieldset::with_empty_lists`].

@@ -84,6 +84,8 @@ struct Inner {
     synced: SetOnce<()>,
     /// A [`Transform`] of the cache's type.
     transform: Option<Arc<dyn Any + Send + Sync>>,
+    /// Only metadata is kept.
+    metadata: bool,
 }
 
 /// Objects of one kind. Cheap to clone; all clones are the same cache.
@@ -223,21 +225,23 @@ fn all<K: Watched>(objects: Vec<Arc<dyn Held>>) -> Vec<Arc<K>> {
 impl<K: Watched> Cache<K> {
     /// An empty cache that nothing feeds yet. [`Caches`] makes fed ones.
     pub fn new() -> Self {
-        Self::with(State::new(false), None)
+        Self::with(State::new(false), None, false)
     }
 
-    /// A cache whose objects are kept as texts. `selective`: not all objects of the kind will be here.
-    fn compact(selective: bool) -> Self {
+    /// A cache whose objects are kept as texts, or only their metadata. `selective`: not all objects of the kind will be
+    /// here.
+    fn compact(selective: bool, metadata: bool) -> Self {
         let unpack = |text: &str| Some(Arc::new(serde_json::from_str::<K>(text).ok()?) as Arc<dyn Held>);
-        Self::with(State::keeping(selective, Some(Arc::new(unpack))), None)
+        Self::with(State::keeping(selective, Some(Arc::new(unpack))), None, metadata)
     }
 
-    fn with(state: State, transform: Option<Arc<dyn Any + Send + Sync>>) -> Self {
+    fn with(state: State, transform: Option<Arc<dyn Any + Send + Sync>>, metadata: bool) -> Self {
         let inner = Inner {
             state: RwLock::new(state),
             subscribers: RwLock::default(),
             synced: SetOnce::new(),
             transform,
+            metadata,
         };
         Self { inner: Arc::new(inner), kind: PhantomData }
     }
@@ -251,7 +255,9 @@ impl<K: Watched> Cache<K> {
             f(&mut object);
         }
         let size = text.map_or(0, |t| u32::try_from(t.len()).unwrap_or(u32::MAX));
-        let text = text.filter(|_| self.inner.read().packs()).and_then(|t| Packed::new(t.cut()));
+        let text = text
+            .filter(|_| self.inner.read().packs())
+            .and_then(|t| Packed::new(t.cut(), self.inner.metadata));
         Item { object: Arc::new(object), size, text }
     }
 

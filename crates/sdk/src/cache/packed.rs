@@ -26,14 +26,21 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// `None` where it isn't the text of an object, or is longer than 4 GiB.
-    pub(super) fn new(text: Cow<'_, str>) -> Option<Self> {
+    /// `None` where it isn't the text of an object, or is longer than 4 GiB. Of `only_metadata` nothing else is kept,
+    /// whatever the server sent.
+    pub(super) fn new(text: Cow<'_, str>, only_metadata: bool) -> Option<Self> {
         #[derive(Deserialize)]
         struct Head<'a> {
             #[serde(borrow)]
             metadata: &'a RawValue,
         }
         let metadata = serde_json::from_str::<Head<'_>>(&text).ok()?.metadata.get();
+        if only_metadata {
+            let (before, after) = ("{\"metadata\":", "}");
+            let meta =
+                u32::try_from(before.len()).ok()?..u32::try_from(before.len() + metadata.len()).ok()?;
+            return Some(Self { text: [before, metadata, after].concat().into_boxed_str(), meta });
+        }
         let begin = metadata.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
         let meta = u32::try_from(begin).ok()?..u32::try_from(begin + metadata.len()).ok()?;
         Some(Self { text: text.into_owned().into_boxed_str(), meta })
@@ -63,7 +70,7 @@ pub(super) struct Pool {
 impl Pool {
     /// How many a cache of `len` objects has room for.
     pub(super) fn room(len: usize) -> usize {
-        64 + len / 20
+        64 + len / 32
     }
 
     pub(super) fn get(&mut self, key: &Key) -> Option<Arc<dyn Held>> {

@@ -215,8 +215,8 @@ impl Caches {
         let compact =
             transform.is_none() && (metadata || self.keeping().compact.contains(&TypeId::of::<K>()));
         let cache = match compact {
-            true => Cache::<K>::compact(selective),
-            false => Cache::<K>::with(State::new(selective), transform),
+            true => Cache::<K>::compact(selective, metadata),
+            false => Cache::<K>::with(State::new(selective), transform, metadata),
         };
         let what = display_resource::<K>(&dt);
         entries.push(Entry {

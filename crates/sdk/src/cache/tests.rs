@@ -22,7 +22,7 @@ fn map(name: &str, uid: &str, version: u64) -> ConfigMap {
 
 fn item(object: ConfigMap) -> Item {
     let text = serde_json::to_string(&object).unwrap();
-    Item { object: Arc::new(object), size: 0, text: Packed::new(text.into()) }
+    Item { object: Arc::new(object), size: 0, text: Packed::new(text.into(), false) }
 }
 
 /// A state that keeps objects, and one that keeps their texts.
@@ -217,7 +217,7 @@ proptest! {
 /// More objects than the pool has room for: whatever is asked, both kinds of cache say the same.
 #[test]
 fn a_compact_cache_answers_as_any_other() {
-    let both = [Cache::<ConfigMap>::new(), Cache::compact(false)];
+    let both = [Cache::<ConfigMap>::new(), Cache::compact(false, false)];
     let by_color = both.clone().map(|cache| {
         cache.index(|m| m.data.iter().filter_map(|d| d.get("color").cloned()).collect::<Vec<_>>())
     });
@@ -259,4 +259,13 @@ fn a_compact_cache_answers_as_any_other() {
     }
     assert_eq!(*heard[0].lock().unwrap(), *heard[1].lock().unwrap());
     assert!(both[1].inner.read().pool().len() <= Pool::room(299));
+}
+
+#[test]
+fn of_metadata_nothing_else_is_kept() {
+    let text = r#"{"kind":"ConfigMap","metadata":{"name":"a","labels":{"b":"c"}},"data":{"big":"one"}}"#;
+    let packed = Packed::new(text.into(), true).unwrap();
+    assert_eq!(packed.text(), r#"{"metadata":{"name":"a","labels":{"b":"c"}}}"#);
+    assert_eq!(packed.metadata().labels.unwrap().get("b").map(String::as_str), Some("c"));
+    assert!(Packed::new("[]".into(), true).is_none());
 }
