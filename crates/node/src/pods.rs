@@ -20,7 +20,7 @@ use crate::machines::{Holding, requests};
 use crate::resize;
 use crate::runtime::{Advance, Plan, Sandbox, What, since};
 use crate::status::{self, Facts};
-use crate::world::{Inventory, Placed, World};
+use crate::world::{Inventory, Placed, Settled, World};
 
 /// When a kubelet looks again at what it could not do.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -123,9 +123,28 @@ impl Kubelets {
         Outcome::Moved(Box::new(Step { status, next, events: told, stopped }))
     }
 
+    /// How far the pod was brought, where it is still as it was told then and nothing is due: most often it comes back
+    /// because of what its kubelet itself has just told.
+    fn settled(&self, key: &Key, pod: &Pod, state: &NodeState, now: Timestamp) -> Option<Settled> {
+        let (generation, _) = self.world.choice();
+        let mut inventory = self.world.inventory();
+        let placed = inventory.pod(key)?;
+        let same = pod.metadata.uid.as_deref() == Some(&*placed.uid)
+            && (placed.generation, placed.boots) == (generation, state.boots);
+        let settled = placed.settled.clone().filter(|_| same)?;
+        let as_told = pod.metadata.resource_version.as_deref() == Some(&*settled.version);
+        (as_told && settled.next.is_none_or(|next| now < next)).then_some(settled)
+    }
+
     fn forget(&self, key: &Key) {
         self.world.inventory().remove(key);
     }
+}
+
+/// When something happens next to a pod. What becomes of its machine concerns it too.
+fn again(next: Option<Timestamp>, state: &NodeState, now: Timestamp) -> Next {
+    let next = [next, state.until].into_iter().flatten().min();
+    next.map_or(Next::done(), |next| Next::after(since(next, now)))
 }
 
 fn run(plan: &Plan<'_>, placed: &mut Placed, now: Timestamp) -> Advance {
@@ -155,6 +174,7 @@ fn place(
         requests: requests(pod),
         generation,
         boots,
+        settled: None,
     })
 }
 
@@ -167,12 +187,11 @@ fn restarts(pod: &Pod, name: &str) -> i32 {
     container.restart_count.saturating_add(i32::from(ran))
 }
 
-/// Sends what has changed of a status.
-async fn tell(pod: &Pod, new: &PodStatus, cx: &Context<Kubelets>) -> Result<()> {
-    if let Some(patch) = status::patch(pod, new)? {
-        cx.writer().patch_status::<Pod, _>(cx.key(), &Patch::Strategic(patch)).await?;
-    }
-    Ok(())
+/// Sends what has changed of a status. The pod's version then.
+async fn tell(pod: &Pod, new: &PodStatus, cx: &Context<Kubelets>) -> Result<Option<String>> {
+    let Some(patch) = status::patch(pod, new)? else { return Ok(pod.metadata.resource_version.clone()) };
+    let told: Pod = cx.writer().patch_status(cx.key(), &Patch::Strategic(patch)).await?;
+    Ok(told.metadata.resource_version)
 }
 
 impl Operator for Kubelets {
@@ -202,6 +221,9 @@ impl Operator for Kubelets {
             }
             return Ok(Next::done());
         }
+        if let Some(Settled { next, .. }) = self.settled(cx.key(), pod, &state, now) {
+            return Ok(again(next, &state, now));
+        }
         let step = match self.advance(cx.key(), pod, machine, &state, now) {
             Outcome::Moved(step) => step,
             Outcome::Rejected(rejected) => {
@@ -220,13 +242,14 @@ impl Operator for Kubelets {
         for event in step.events {
             cx.event(event).await;
         }
-        told?;
+        let version = told?;
         if step.stopped && pod.metadata.deletion_timestamp.is_some() {
             return remove(pod, cx).await;
         }
-        // What becomes of its machine concerns it too.
-        let next = [step.next, state.until].into_iter().flatten().min();
-        Ok(next.map_or(Next::done(), |next| Next::after(since(next, now))))
+        if let Some(placed) = self.world.inventory().pod(cx.key()) {
+            placed.settled = version.map(|version| Settled { version, next: step.next });
+        }
+        Ok(again(step.next, &state, now))
     }
 
     /// A pod that is being deleted is stopped step by step, like it was started.

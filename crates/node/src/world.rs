@@ -31,6 +31,17 @@ pub(crate) struct Placed {
     pub(crate) generation: u64,
     /// The machine's reboots when it was started.
     pub(crate) boots: u64,
+    /// How far it was brought.
+    pub(crate) settled: Option<Settled>,
+}
+
+/// What was last told of a pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Settled {
+    /// The object's version then.
+    pub(crate) version: String,
+    /// When something happens next.
+    pub(crate) next: Option<Timestamp>,
 }
 
 /// Pods and what their machines hold.
@@ -225,6 +236,7 @@ mod tests {
                 requests: requests(&pod),
                 generation: 0,
                 boots: 0,
+                settled: Some(Settled { version: "1234567".to_owned(), next: Some(now) }),
             };
             inventory.insert(key, placed);
         }
