@@ -56,6 +56,29 @@ fn every_page_is_in_the_summary_and_every_link_leads_to_a_page() {
     }
 }
 
+/// That the feature does what the page says is tested in `crates/homeostat/tests/opentelemetry`.
+#[test]
+fn the_page_on_tracing_names_what_there_is() {
+    let page = read(&root().join("src/recipes/tracing.md"));
+    let block = |language: &str| {
+        let (_, rest) = page.split_once(&format!("```{language}\n")).expect(language);
+        rest.split("```").next().unwrap_or_default()
+    };
+    let crates = root().join("../../crates");
+    let facade = read(&crates.join("homeostat/Cargo.toml"));
+    let features = block("toml").split_once("features = [").expect("features").1.split('"');
+    for feature in features.skip(1).step_by(2) {
+        assert!(facade.contains(&format!("\n{feature} = [")), "there is no feature {feature}");
+    }
+    let settings = read(&crates.join("program/src/export/settings.rs"));
+    let variables: Vec<&str> =
+        block("yaml").lines().filter_map(|l| l.split_once("- name: ")).map(|l| l.1).collect();
+    assert!(!variables.is_empty());
+    for variable in variables {
+        assert!(settings.contains(&format!("\"{variable}\"")), "nothing reads {variable}");
+    }
+}
+
 #[test]
 fn all_rust_is_compiled() {
     let compiled = read(&root().join("lib.rs"));

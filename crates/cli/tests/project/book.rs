@@ -25,6 +25,8 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("*", "rust", "compiled as documentation tests: docs/book/lib.rs"),
     ("first-operator.ko.md", "console", "the same as in English: docs/book/tests/pages.rs"),
     ("first-operator.ko.md", "diff", "the same as in English: docs/book/tests/pages.rs"),
+    ("recipes/tracing.md", "toml", "the feature is there: docs/book/tests/pages.rs"),
+    ("recipes/tracing.md", "yaml", "the variable is read: docs/book/tests/pages.rs"),
     ("reference/cli.md", "text", "what --help says: crates/cli/src/reference.rs"),
 ];
 
