@@ -3,7 +3,6 @@
 //! A patch is applied to the live object in the request's version and the result goes the way of an update; when
 //! another write came between, all of it is done again. Invariant: a body is parsed once.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use homeostat_model::Status;
@@ -75,37 +74,15 @@ pub(crate) async fn patch(
     } else {
         let change = Change::parse(form, &bytes)?;
         let validation = options.field_validation;
-        let aside = aside(target, subresource, &change);
         let mut attempt = |live: &Value, warnings: &mut Vec<String>| {
-            let patched = change.apply(target, &without(live, aside))?;
-            let mut patched = settle(target, patched, Some(&change), validation, warnings)?;
-            if let (Some(key), Some(map)) = (aside, patched.as_object_mut()) {
-                map.remove(key);
-                map.extend(live.get(key).map(|value| (key.to_owned(), value.clone())));
-            }
+            let patched = change.apply(target, live)?;
+            let patched = settle(target, patched, Some(&change), validation, warnings)?;
             check_name(&patched, name)?;
             Ok(Proposal { object: patched, applied: false, uid: None })
         };
         (w.update(name, ATTEMPTS, &mut attempt).await?, StatusCode::OK)
     };
     answer(server, target, call, accepted, code, &outcome).await
-}
-
-/// What a patch of a built-in object's status needn't touch: the spec, most of the object, which stays as it is whatever
-/// the patch says, and is in shape already.
-fn aside(target: &Target, subresource: &str, change: &Change) -> Option<&'static str> {
-    let merges = matches!(change.form, Form::Merge | Form::Strategic);
-    let silent = change.value.as_object().is_some_and(|patch| !patch.contains_key("spec"));
-    (subresource == "status" && target.built_in() && merges && silent).then_some("spec")
-}
-
-fn without<'v>(object: &'v Value, key: Option<&str>) -> Cow<'v, Value> {
-    match (key, object) {
-        (Some(key), Value::Object(map)) => {
-            Cow::Owned(map.iter().filter(|(k, _)| *k != key).map(|(k, v)| (k.clone(), v.clone())).collect())
-        }
-        _ => Cow::Borrowed(object),
-    }
 }
 
 /// A parsed patch.
