@@ -57,6 +57,23 @@ async fn with_widgets() -> ApiServer {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_patch_is_shown_with_what_is_wrong_in_it() {
+    let s = with_widgets().await;
+    assert_eq!(post(&s, WIDGETS, widget("a", json!({}))).await.code, 201);
+    for (form, patch) in [
+        ("application/merge-patch+json", json!({"spec": {"nope": 1}})),
+        ("application/json-patch+json", json!([{"op": "add", "path": "/spec/nope", "value": 1}])),
+    ] {
+        let path = format!("{WIDGETS}/a?fieldValidation=Strict");
+        let refused = read(send(&s, Method::PATCH, &path, form, patch.to_string()).await).await;
+        let message = refused.body["message"].as_str().unwrap_or_default();
+        assert_eq!(refused.code, 422, "{message}");
+        assert!(message.contains("unknown field \"spec.nope\""), "{message}");
+        assert!(message.contains("\"nope\":1"), "{message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fresh_server_has_its_namespaces_and_tells_what_it_serves() {
     let s = server();
     let names = get(&s, "/api/v1/namespaces").await.body;

@@ -264,6 +264,27 @@ fn resources_change_in_place_where_they_fit() {
     .unwrap();
 }
 
+/// At whatever moment of a pod's start its deletion comes, between what a kubelet reads and what it tells too.
+#[test]
+fn a_deletion_is_never_passed_over() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        for i in 0..60 {
+            let name = format!("p{i}");
+            world.pod(&name, json!({}), json!({"nodeName": "node-1"})).await;
+            for _ in 0..i {
+                sleep(0.003).await;
+                tokio::task::yield_now().await;
+            }
+            world.send("DELETE", &format!("{PODS}/{name}"), Value::Null).await;
+        }
+        sleep(120.0).await;
+        assert_eq!(world.get(PODS).await["items"], json!([]));
+        world.stop().await;
+    })
+    .unwrap();
+}
+
 #[test]
 fn usage_is_served_as_metrics() {
     simulate(async || {

@@ -87,6 +87,7 @@ impl Kubelets {
             told.extend(annotations::problems(pod).into_iter().map(invalid));
         }
         let Some((placed, holding)) = inventory.both(key) else { return Outcome::NoAddress };
+        placed.settled = None;
         if placed.generation != generation {
             placed.generation = generation;
             placed.sandbox.replan(&plan, now);
@@ -187,11 +188,18 @@ fn restarts(pod: &Pod, name: &str) -> i32 {
     container.restart_count.saturating_add(i32::from(ran))
 }
 
-/// Sends what has changed of a status. The pod's version then.
+/// Sends what has changed of a status. The pod's version, where it is then as it was looked at but for the status told.
 async fn tell(pod: &Pod, new: &PodStatus, cx: &Context<Kubelets>) -> Result<Option<String>> {
     let Some(patch) = status::patch(pod, new)? else { return Ok(pod.metadata.resource_version.clone()) };
     let told: Pod = cx.writer().patch_status(cx.key(), &Patch::Strategic(patch)).await?;
-    Ok(told.metadata.resource_version)
+    Ok(nothing_else(pod, &told, new).then_some(told.metadata.resource_version).flatten())
+}
+
+/// Whether nobody else has written what a kubelet looks at: a deletion, say, that the patch came after.
+fn nothing_else(pod: &Pod, told: &Pod, status: &PodStatus) -> bool {
+    let mut meta = told.metadata.clone();
+    meta.resource_version.clone_from(&pod.metadata.resource_version);
+    meta == pod.metadata && told.spec == pod.spec && told.status.as_ref() == Some(status)
 }
 
 impl Operator for Kubelets {
@@ -275,4 +283,36 @@ async fn remove(pod: &Pod, cx: &Context<Kubelets>) -> Result<Next> {
     let params = DeleteParams { preconditions, ..DeleteParams::default() }.grace_period(0);
     cx.writer().delete::<Pod>(cx.key(), &params).await?;
     Ok(Next::done())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Whether a kubelet that looked at `{status: {phase: Pending}}` and told `Running` saw all of what came of it.
+    #[track_caller]
+    fn check(came: Value, want: bool) {
+        let pod = |v: Value| -> Pod { serde_json::from_value(v).unwrap() };
+        let seen = pod(json!({"metadata": {"name": "a", "resourceVersion": "5"}, "spec": {"containers": []},
+            "status": {"phase": "Pending"}}));
+        let status = PodStatus { phase: Some("Running".to_owned()), ..PodStatus::default() };
+        let mut told = json!({"metadata": {"name": "a", "resourceVersion": "7"}, "spec": {"containers": []},
+            "status": {"phase": "Running"}});
+        json_patch::merge(&mut told, &came);
+        assert_eq!(nothing_else(&seen, &pod(told), &status), want, "{came}");
+    }
+
+    #[test]
+    fn what_came_between_is_not_passed_over() {
+        check(json!({}), true);
+        check(json!({"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z"}}), false);
+        check(json!({"metadata": {"labels": {"a": "b"}}}), false);
+        check(
+            json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}}),
+            false,
+        );
+        check(json!({"status": {"conditions": [{"type": "example.com/gate", "status": "True"}]}}), false);
+    }
 }

@@ -86,7 +86,7 @@ impl Health {
     pub fn idle(&self) -> bool {
         self.inner().operators.iter().all(|o| {
             let depth = o.queue.depth();
-            depth.ready == 0 && depth.running == 0
+            depth.ready == 0 && depth.gathered == 0 && depth.running == 0
         })
     }
 

@@ -217,9 +217,12 @@ impl Manager {
     }
 
     /// Keeps objects of kind `K` in the caches as the text that they came in, without `managedFields`, and as typed
-    /// objects only those that were used last (64, and one in 32). It is for kinds of which there are very many: a Pod takes
-    /// several times its text as a struct. To be read again costs some microseconds per kilobyte, which those who list
-    /// a whole cache in each reconcile will feel; lookups by key, owner and index of a few objects will not.
+    /// objects only those that were used last (64, and one in 32). It is for kinds of which there are very many: a Pod
+    /// takes several times its text as a struct.
+    ///
+    /// To read a text again costs some microseconds per kilobyte. Whoever looks up a few objects by key, owner or index
+    /// will not feel it; whoever lists a large cache in each reconcile will, and so will others that wait meanwhile. The
+    /// first list is still read whole. A [transform](Self::with_transform) of the same kind takes precedence.
     ///
     /// ```no_run
     /// # use homeostat_sdk::Manager;

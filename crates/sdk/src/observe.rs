@@ -14,7 +14,8 @@ use crate::key::Key;
 use crate::object::display_resource;
 use crate::task::TaskContext;
 
-/// Is told of the objects of a kind, by their metadata (without `managedFields`). It is called from one task, and must not block.
+/// Is told of the objects of a kind, by their metadata (without `managedFields`). It is called from one task, and must
+/// not block.
 pub trait Observer: Send + Sync + 'static {
     /// A list begins: the first, or one after the server lost track.
     fn begin(&self) {}

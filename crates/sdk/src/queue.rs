@@ -124,8 +124,6 @@ struct Inner<K> {
     ticket: u64,
     waiting: [usize; 2],
     running: usize,
-    /// Keys that rest and weren't added again.
-    idle: usize,
     adds: u64,
     retries: u64,
     /// Normal keys handed out since the last low one.
@@ -168,6 +166,8 @@ pub struct Unfinished {
 pub struct Depth {
     /// Keys that a worker could take now.
     pub ready: usize,
+    /// Keys that were added for now, and rest until more of their changes may have come.
+    pub gathered: usize,
     /// Keys that wait for a time.
     pub delayed: usize,
     /// Keys with workers.
@@ -191,7 +191,6 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 ticket: 0,
                 waiting: [0; 2],
                 running: 0,
-                idle: 0,
                 adds: 0,
                 retries: 0,
                 streak: 0,
@@ -286,11 +285,18 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         inner.running -= 1;
         inner.retries += u64::from(outcome == Outcome::Failed);
         let now = Instant::now();
-        if !self.gather.is_zero() && outcome == Outcome::Done && !matches!(again, Some(Again::At(_))) {
+        if !self.gather.is_zero() && outcome != Outcome::Failed {
+            let again = match outcome {
+                Outcome::After(delay) => Some(later(again, now + delay)),
+                _ => again,
+            };
             inner.rest(key.clone(), now + self.gather, again);
             drop(inner);
             self.wake.notify_one();
-            return again.map(|_| self.gather);
+            return again.map(|again| match again {
+                Again::Now(_) => self.gather,
+                Again::At(at) => at.saturating_duration_since(now).max(self.gather),
+            });
         }
         let delay = match (outcome, again) {
             (Outcome::Failed, Some(Again::Now(_))) => {
@@ -363,11 +369,20 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Sizes now.
     pub fn depth(&self) -> Depth {
         let inner = self.lock();
-        Depth {
-            ready: inner.waiting.iter().sum(),
-            delayed: inner.delayed.len() - inner.idle,
-            running: inner.running,
+        let mut depth =
+            Depth { ready: inner.waiting.iter().sum(), gathered: 0, delayed: 0, running: inner.running };
+        if self.gather.is_zero() {
+            depth.delayed = inner.delayed.len();
+            return depth;
         }
+        for key in inner.delayed.values() {
+            match inner.entries.get(key).map(|e| &e.state) {
+                Some(State::Resting { again: None }) => {}
+                Some(State::Resting { again: Some(Again::Now(_)) }) => depth.gathered += 1,
+                _ => depth.delayed += 1,
+            }
+        }
+        depth
     }
 
     /// How many keys are ready with normal priority, and with low.
@@ -419,7 +434,6 @@ impl<K: Clone + Eq + Hash> Inner<K> {
 
     fn rest(&mut self, key: K, at: Instant, again: Option<Again>) {
         let ticket = self.ticket();
-        self.idle += usize::from(again.is_none());
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.state = State::Resting { again };
             self.delayed.insert((at, ticket), key);
@@ -450,7 +464,6 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 return false;
             }
             Some(State::Resting { again }) => {
-                self.idle -= usize::from(again.is_none());
                 *again = Some(now(*again, priority));
                 return false;
             }
@@ -476,7 +489,6 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 return false;
             }
             Some(State::Resting { again }) => {
-                self.idle -= usize::from(again.is_none());
                 *again = Some(later(*again, when));
                 return false;
             }
@@ -496,10 +508,7 @@ impl<K: Clone + Eq + Hash> Inner<K> {
             }
             let key = first.remove();
             match self.entries.get(&key).map(|e| &e.state) {
-                Some(State::Resting { again: None }) => {
-                    self.idle -= 1;
-                    self.entries.remove(&key);
-                }
+                Some(State::Resting { again: None }) => drop(self.entries.remove(&key)),
                 Some(State::Resting { again: Some(Again::Now(priority)) }) => {
                     let priority = *priority;
                     self.ready(key, priority);

@@ -182,7 +182,7 @@ impl<O: Operator> Reconciles for Typed<O> {
     }
 
     fn exists(&self, key: &Key) -> bool {
-        self.objects.get(key).is_some()
+        self.objects.has(key)
     }
 
     fn keys(&self) -> Vec<Key> {

@@ -76,7 +76,9 @@ pub(crate) async fn patch(
         let validation = options.field_validation;
         let mut attempt = |live: &Value, warnings: &mut Vec<String>| {
             let patched = change.apply(target, live)?;
-            let patched = settle(target, patched, Some(&change), validation, warnings)?;
+            // Made only where it is refused, of what it was before it was decoded.
+            let shown = || change.apply(target, live).map_or_else(|_| String::new(), |p| change.shown(&p));
+            let patched = settle(target, patched, &change.duplicates, validation, &shown, warnings)?;
             check_name(&patched, name)?;
             Ok(Proposal { object: patched, applied: false, uid: None })
         };
@@ -133,14 +135,14 @@ impl Change {
 pub(crate) fn settle(
     target: &Target,
     mut object: Value,
-    patch: Option<&Change>,
+    duplicates: &[String],
     validation: FieldValidation,
+    shown: &dyn Fn() -> String,
     warnings: &mut Vec<String>,
 ) -> Result<Value> {
-    // The reference names neither kind nor object here. What is shown is made only when it is needed.
-    let refuse = |why: String, patched: &Value| {
-        let shown = patch.map_or_else(String::new, |p| p.shown(patched));
-        let e = field::Error::invalid("patch", shown, conversion(&why));
+    // The reference names neither kind nor object here.
+    let refuse = |why: String| {
+        let e = field::Error::invalid("patch", shown(), conversion(&why));
         Status::invalid(&GroupKind::new("", ""), "", &[e])
     };
     if target.built_in() && object.is_object() {
@@ -157,13 +159,13 @@ pub(crate) fn settle(
             map.retain(|k, _| matches!(k.as_str(), "apiVersion" | "kind" | "metadata"));
         }
     } else {
-        unknown = decode::types(target, &mut object).map_err(|why| refuse(why, &object))?;
+        unknown = decode::types(target, &mut object).map_err(&refuse)?;
     }
-    let mut strict = patch.map_or_else(Vec::new, |p| p.duplicates.clone());
+    let mut strict = duplicates.to_vec();
     strict.extend(unknown.iter().map(|p| format!("unknown field \"{p}\"")));
     match validation {
         FieldValidation::Strict if !strict.is_empty() => {
-            return Err(refuse(format!("strict decoding error: {}", strict.join(", ")), &object));
+            return Err(refuse(format!("strict decoding error: {}", strict.join(", "))));
         }
         FieldValidation::Warn => warnings.extend(strict.into_iter().take(decode::MOST_WARNINGS)),
         _ => {}
@@ -199,7 +201,7 @@ async fn apply(
         let mut warnings = Vec::new();
         let applied = w.managing(|cx| managed::apply(&Value::Null, &config, cx, force))?;
         check_name(&config, name)?;
-        let applied = settle(target, applied, None, validation, &mut warnings)?;
+        let applied = settle(target, applied, &[], validation, &String::new, &mut warnings)?;
         w.warnings.extend(warnings);
         match w.create(applied, true).await {
             Err(s) if s.code == 409 && s.reason == "AlreadyExists" => {}
@@ -216,7 +218,7 @@ async fn apply(
         object::set_meta(&mut base, "resourceVersion", object::resource_version(live));
         let applied = helper.managing(|cx| managed::apply(&base, &config, cx, force))?;
         check_name(&config, name)?;
-        let applied = settle(target, applied, None, validation, warnings)?;
+        let applied = settle(target, applied, &[], validation, &String::new, warnings)?;
         Ok(Proposal { object: applied, applied: true, uid: None })
     };
     w.update(name, ATTEMPTS, &mut attempt).await.map(|o| (o, StatusCode::OK))

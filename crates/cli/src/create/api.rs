@@ -97,8 +97,14 @@ fn kind(args: &Args, project: &mut Project) -> Result<String, Complaint> {
     let Which { group, version, kind } = &args.which;
     let group = names::group(group, &project.domain).map_err(Complaint::usage_text)?;
     let again = project.versions(kind).next().is_some();
-    // All versions of a kind have one controller, so that it stays whatever is said of another version.
-    let controller = project.has_controller(kind) || args.controller.unwrap_or(!again);
+    // All versions of a kind have one controller.
+    let has = project.has_controller(kind);
+    if has && args.controller == Some(false) {
+        return Err(Complaint::new(format!(
+            "{kind} has its controller already, for all of its versions; leave out --controller"
+        )));
+    }
+    let controller = has || args.controller.unwrap_or(!again);
     let api = Api { controller, ..described(args, group, project)? };
     let module = api.module();
     project.add(api, args.force).map_err(Complaint::new)?;
@@ -132,6 +138,7 @@ fn controller(args: &Args, path: Option<&str>, project: &mut Project) -> Result<
     }
     if let Some(path) = path {
         foreign::path(path).map_err(Complaint::usage_text)?;
+        names::foreign_group(foreign::full(group)).map_err(Complaint::usage_text)?;
     }
     let external = path.map(str::to_owned).or_else(|| foreign::kubernetes(group, version, kind));
     let Some(external) = external else {

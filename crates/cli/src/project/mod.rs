@@ -188,7 +188,10 @@ impl Project {
         }
         for (at, api) in self.apis.iter().enumerate() {
             match &api.external {
-                Some(path) => foreign::path(path)?,
+                Some(path) => {
+                    foreign::path(path)?;
+                    names::foreign_group(&api.group)?;
+                }
                 None => drop(names::group(&api.group, &api.group)?),
             }
             names::version(&api.version)?;
@@ -213,6 +216,12 @@ impl Project {
                 return Err(format!(
                     "there is a kind {} already, in group {}; a project has one kind of a name",
                     api.kind, other.group
+                ));
+            }
+            if same_kind && (other.external.is_some() || api.external.is_some()) {
+                return Err(format!(
+                    "there is a {} in {}/{} already, and only kinds that a project made have several versions",
+                    api.kind, other.group, other.version
                 ));
             }
             if !same_kind && other.module() == api.module() {
@@ -257,6 +266,13 @@ impl Project {
                     if there.namespaced { "namespaced" } else { "cluster" }
                 ));
             }
+            if there.external.is_some() != api.external.is_some() {
+                return Err(format!(
+                    "whether {} is a type of the project doesn't change; delete it first",
+                    there.kind
+                ));
+            }
+            there.external = api.external;
             return Ok(());
         }
         self.fits(&self.apis, &api)?;

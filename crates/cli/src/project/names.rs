@@ -153,6 +153,16 @@ pub(crate) fn group(group: &str, domain: &str) -> Result<String, Refusal> {
     Ok(full)
 }
 
+/// The full group of a type that isn't the project's; empty for Kubernetes' first one.
+pub(crate) fn foreign_group(group: &str) -> Result<(), Refusal> {
+    if group.is_empty() || subdomain(group) {
+        return Ok(());
+    }
+    Err(format!(
+        "{group:?} can't be a group: lower-case letters, digits, '-' and '.', such as cert-manager.io"
+    ))
+}
+
 /// A version, as kubectl orders them.
 pub(crate) fn version(version: &str) -> Result<(), Refusal> {
     let number =

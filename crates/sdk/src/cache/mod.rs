@@ -246,8 +246,7 @@ impl<K: Watched> Cache<K> {
         Self { inner: Arc::new(inner), kind: PhantomData }
     }
 
-    /// An object as this cache takes it in: without `managedFields`, often a third of it (a server takes their absence
-    /// in an update for no change), and transformed.
+    /// An object as this cache takes it in: without `managedFields`, and transformed.
     fn item(&self, mut object: K, text: Option<&Text<'_>>) -> Item {
         object.meta_mut().managed_fields = None;
         let transform = self.inner.transform.as_ref().and_then(|t| t.downcast_ref::<Transform<K>>());
@@ -255,10 +254,19 @@ impl<K: Watched> Cache<K> {
             f(&mut object);
         }
         let size = text.map_or(0, |t| u32::try_from(t.len()).unwrap_or(u32::MAX));
-        let text = text
-            .filter(|_| self.inner.read().packs())
-            .and_then(|t| Packed::new(t.cut(), self.inner.metadata));
-        Item { object: Arc::new(object), size, text }
+        Item { object: Arc::new(object), size, text: text.and_then(|t| self.pack(t)) }
+    }
+
+    fn pack(&self, text: &Text<'_>) -> Option<Packed> {
+        if self.inner.read().packs() { Packed::new(text.cut(), self.inner.metadata) } else { None }
+    }
+
+    /// Reads an object; of one of which less is kept than there is, what is kept.
+    fn read(&self, text: &Text<'_>) -> serde_json::Result<Item> {
+        match self.pack(text).filter(|_| self.inner.metadata) {
+            Some(packed) => Ok(self.item(serde_json::from_str(packed.text())?, Some(text))),
+            None => Ok(self.item(text.read()?, Some(text))),
+        }
     }
 
     /// The object of this key.
@@ -266,7 +274,7 @@ impl<K: Watched> Cache<K> {
         self.inner.read().get(key).as_ref().and_then(typed)
     }
 
-    fn has(&self, key: &Key) -> bool {
+    pub(crate) fn has(&self, key: &Key) -> bool {
         self.inner.read().objects.contains_key(key)
     }
 

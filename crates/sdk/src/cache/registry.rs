@@ -231,7 +231,7 @@ impl Caches {
         drop(entries);
         let objects = cache.inner.clone();
         let reader = cache.clone();
-        let read = Box::new(move |text: &Text<'_>| Ok(reader.item(text.read::<K>()?, Some(text))));
+        let read = Box::new(move |text: &Text<'_>| reader.read(text));
         let path: Path = Box::new(move |namespace: Option<&str>| K::url_path(&dt, namespace));
         let sink = Box::new(Intake { cache: objects, read });
         let feed = self.feed(self.0.client.clone(), sink, path, what, selection.clone(), metadata);

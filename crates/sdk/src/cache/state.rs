@@ -378,9 +378,10 @@ impl State {
     }
 
     fn take(&mut self, key: &Key, listed: bool) -> Option<Change> {
-        let old = self.get(key)?;
+        let old = self.get(key);
         self.pool().remove(key);
         self.bytes -= self.objects.remove(key).map_or(0, |e| u64::from(e.size));
+        let old = old?;
         for index in &mut self.indexes {
             index.remove(key, &*old);
         }

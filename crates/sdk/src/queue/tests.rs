@@ -67,7 +67,7 @@ async fn changes_are_gathered_after_a_reconcile() {
     assert_eq!(q.finish(&1, Outcome::Done), Some(20 * MS));
     q.add(1, Priority::Normal);
     q.add(1, Priority::Normal);
-    assert_eq!(q.depth(), Depth { ready: 0, delayed: 1, running: 0 });
+    assert_eq!(q.depth(), Depth { gathered: 1, ..Depth::default() });
     take().await;
     // A failure has its backoff, and nothing else.
     q.finish(&1, Outcome::Failed);
@@ -81,7 +81,7 @@ async fn changes_are_gathered_after_a_reconcile() {
     q.finish(&1, Outcome::Done);
     q.add_after(1, 50 * MS);
     take().await;
-    assert_eq!(at, [0, 20, 25, 26, 46, 96].map(Duration::from_millis));
+    assert_eq!(at, [0, 20, 25, 45, 65, 115].map(Duration::from_millis));
     // What nobody adds is forgotten, and comes at once when it is added later.
     q.finish(&1, Outcome::Done);
     tokio::time::sleep(20 * MS).await;
@@ -151,7 +151,7 @@ async fn the_earliest_time_counts() {
     assert_eq!(start.elapsed(), 20 * MS);
     q.add_after(1, 30 * MS);
     assert_eq!(q.finish(&1, Outcome::After(Duration::from_secs(9))), Some(30 * MS));
-    assert_eq!(q.depth(), Depth { ready: 0, delayed: 1, running: 0 });
+    assert_eq!(q.depth(), Depth { delayed: 1, ..Depth::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,6 +190,12 @@ async fn close_ends_all_workers() {
 /// Real threads: however they meet, a key is with one worker, and its last change is seen.
 #[test]
 fn threads_never_share_a_key_nor_miss_a_change() {
+    for gather in [Duration::ZERO, MS] {
+        threads_share_nothing(gather);
+    }
+}
+
+fn threads_share_nothing(gather: Duration) {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
     #[derive(Default)]
@@ -203,7 +209,7 @@ fn threads_never_share_a_key_nor_miss_a_change() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     runtime.block_on(async {
-        let q = Arc::new(queue());
+        let q = Arc::new(queue().gathering(gather));
         let cells: Arc<Vec<Cell>> = Arc::new((0..KEYS).map(|_| Cell::default()).collect());
         let workers: Vec<_> = (0..4)
             .map(|_| {
@@ -288,10 +294,12 @@ struct Model {
     /// Keys added since a worker took them.
     dirty: BTreeMap<u32, Instant>,
     failures: BTreeMap<u32, u32>,
+    /// Keys that rest, until then.
+    rest: BTreeMap<u32, Instant>,
 }
 
-async fn check(steps: Vec<Step>) {
-    let q = queue();
+async fn check(steps: Vec<Step>, gather: Duration) {
+    let q = queue().gathering(gather);
     let mut model = Model::default();
     let earliest = |map: &mut BTreeMap<u32, Instant>, k: u32, at: Instant| {
         let entry = map.entry(k).or_insert(at);
@@ -303,12 +311,13 @@ async fn check(steps: Vec<Step>) {
             Step::Add(k, p) => {
                 q.add(k, p);
                 let owed = if model.running.contains(&k) { &mut model.dirty } else { &mut model.owed };
-                earliest(owed, k, now_at);
+                earliest(owed, k, now_at.max(model.rest.get(&k).copied().unwrap_or(now_at)));
             }
             Step::AddAfter(k, ms) => {
                 q.add_after(k, Duration::from_millis(ms));
                 let owed = if model.running.contains(&k) { &mut model.dirty } else { &mut model.owed };
-                earliest(owed, k, now_at + Duration::from_millis(ms));
+                let at = now_at + Duration::from_millis(ms);
+                earliest(owed, k, at.max(model.rest.get(&k).copied().unwrap_or(at)));
             }
             Step::Take => match now(&q) {
                 Some(k) => {
@@ -343,8 +352,10 @@ async fn check(steps: Vec<Step>) {
                         dirty.map(|at| at.max(now_at))
                     }
                 };
+                let rest = if outcome == Outcome::Failed { now_at } else { now_at + gather };
+                model.rest.insert(k, rest);
                 if let Some(due) = due {
-                    model.owed.insert(k, due);
+                    model.owed.insert(k, due.max(rest));
                 }
             }
             Step::Sleep(ms) => tokio::time::advance(Duration::from_millis(ms)).await,
@@ -364,18 +375,24 @@ async fn check(steps: Vec<Step>) {
         q.finish(&k, Outcome::Done);
     }
     assert_eq!(q.depth(), Depth::default());
+    tokio::time::advance(gather).await;
+    assert_eq!(now(&q), None);
+    assert!(q.lock().entries.is_empty() && q.lock().delayed.is_empty(), "what rests is forgotten");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn nothing_is_lost_doubled_or_early(steps in proptest::collection::vec(step(), 0..200)) {
+    fn nothing_is_lost_doubled_or_early(
+        steps in proptest::collection::vec(step(), 0..200),
+        gather in prop_oneof![Just(0), Just(20)],
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build()
             .unwrap();
-        runtime.block_on(check(steps));
+        runtime.block_on(check(steps, gather * MS));
     }
 }
 
