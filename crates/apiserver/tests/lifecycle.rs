@@ -69,7 +69,7 @@ async fn a_refused_patch_is_shown_with_what_is_wrong_in_it() {
         let message = refused.body["message"].as_str().unwrap_or_default();
         assert_eq!(refused.code, 422, "{message}");
         assert!(message.contains("unknown field \"spec.nope\""), "{message}");
-        assert!(message.contains("\"nope\":1"), "{message}");
+        assert!(message.contains(r#"\"nope\":1"#), "{message}");
     }
 }
 

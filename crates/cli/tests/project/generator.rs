@@ -194,8 +194,9 @@ fn controllers_come_later_or_alone_and_go_again() {
     assert_eq!(project.tree(), types);
     project.run(&with(&API, &["--resource=false"]));
     assert_eq!(project.tree(), whole, "as if they had been made together");
-    project.run(&with(&v2, &["--controller=false"]));
-    assert!(project.read("src/lib.rs").contains(".operator("), "a kind has one controller");
+    let refusal = project.refused(&with(&v2, &["--controller=false"]));
+    assert!(refusal.contains("has its controller already, for all of its versions"), "{refusal}");
+    project.run(&v2);
     project.run(&with(&["delete"], &v2[1..]));
     project.run(&with(&["delete"], &API[1..]));
     assert_eq!(project.tree(), empty);
