@@ -14,14 +14,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use homeostat_sdk::{Context, Edits, Error, Event, Key, Next, Operator, Result, Settings, Watches};
+use homeostat_sdk::{Context, Edits, Error, Event, Key, Next, Operator, Result, Watches};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetSpec};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
 use kube::api::Patch;
 use serde_json::json;
 
 use crate::common::claim::{self, Orphans};
-use crate::common::{counting, history, pods};
+use crate::common::{history, pods};
 use plan::{Action, Plan, State, Which};
 
 /// The controller.
@@ -38,10 +38,6 @@ impl Operator for StatefulSets {
 
     fn name() -> &'static str {
         "statefulset-controller"
-    }
-
-    fn settings(&self) -> Settings {
-        counting()
     }
 
     async fn reconcile(&self, set: &StatefulSet, cx: &Context<Self>) -> Result<Next> {
