@@ -20,6 +20,8 @@ const DEPLOYMENTS: usize = 1_000;
 const REPLICAS: usize = 10;
 const IN_NAMESPACE: usize = 10_000;
 const NODES: usize = 5_000;
+/// What was read in order to look is given back by then.
+const QUIET: Duration = Duration::from_secs(3);
 /// A single object, and a list of thousands.
 const OFTEN: Duration = Duration::from_millis(20);
 const SOON: Duration = Duration::from_millis(250);
@@ -100,6 +102,7 @@ async fn deployments() {
         "{DEPLOYMENTS} Deployments of {REPLICAS} pods on 100 nodes: applied in {applied:.1?}, ready after {:.1?}",
         began.elapsed()
     );
+    tokio::time::sleep(QUIET).await;
     // Before all of them are listed, which takes memory too.
     let each = (memory() - before) * 1024.0 / (DEPLOYMENTS * REPLICAS) as f64;
     let one = text(&client, "/api/v1/pods?limit=1").await.expect("a list");
@@ -134,9 +137,10 @@ async fn namespace() {
 async fn nodes() {
     let (began, before) = (Instant::now(), memory());
     let (cluster, _) = cluster(NODES).await;
+    let ready = began.elapsed();
+    tokio::time::sleep(QUIET).await;
     println!(
-        "{NODES} nodes are ready after {:.1?} and take {:.1} KB each, object and lease included",
-        began.elapsed(),
+        "{NODES} nodes are ready after {ready:.1?} and take {:.1} KB each, object and lease included",
         (memory() - before) * 1024.0 / NODES as f64
     );
     cluster.stop(Duration::from_secs(5)).await;
