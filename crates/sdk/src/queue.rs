@@ -459,11 +459,7 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 self.delayed.remove(&place);
                 self.ready(key, priority);
             }
-            Some(State::Running { again, .. }) => {
-                *again = Some(now(*again, priority));
-                return false;
-            }
-            Some(State::Resting { again }) => {
+            Some(State::Running { again, .. } | State::Resting { again }) => {
                 *again = Some(now(*again, priority));
                 return false;
             }
@@ -484,11 +480,7 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 self.delayed.remove(&place);
                 self.delay(key, when);
             }
-            Some(State::Running { again, .. }) => {
-                *again = Some(later(*again, when));
-                return false;
-            }
-            Some(State::Resting { again }) => {
+            Some(State::Running { again, .. } | State::Resting { again }) => {
                 *again = Some(later(*again, when));
                 return false;
             }
@@ -507,17 +499,14 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 break;
             }
             let key = first.remove();
-            match self.entries.get(&key).map(|e| &e.state) {
-                Some(State::Resting { again: None }) => drop(self.entries.remove(&key)),
-                Some(State::Resting { again: Some(Again::Now(priority)) }) => {
-                    let priority = *priority;
-                    self.ready(key, priority);
-                }
-                Some(State::Resting { again: Some(Again::At(at)) }) => {
-                    let at = *at;
-                    self.delay(key, at);
-                }
-                _ => self.ready(key, Priority::Normal),
+            let again = match self.entries.get(&key).map(|e| &e.state) {
+                Some(State::Resting { again }) => *again,
+                _ => Some(Again::Now(Priority::Normal)),
+            };
+            match again {
+                None => drop(self.entries.remove(&key)),
+                Some(Again::Now(priority)) => self.ready(key, priority),
+                Some(Again::At(at)) => self.delay(key, at),
             }
         }
     }

@@ -224,8 +224,7 @@ impl Frames {
         };
         let epoch = e.now.as_deref().or(e.prev.as_deref()).map_or(0, |r| r.meta.epoch);
         let current = self.target.is_storage() && epoch == self.target.resource.epoch;
-        let plain = self.view == View::Object && current;
-        if plain && kind == natural {
+        if current && self.view == View::Object && kind == natural {
             let slot = if self.packed { &e.packed } else { &e.frame };
             return Some(slot.get_or_init(|| self.plain(kind, e.bytes())).clone());
         }
@@ -236,20 +235,20 @@ impl Frames {
             object::set_meta(&mut v, "resourceVersion", e.revision.to_string());
             return Some(self.value(kind, &v));
         }
-        if plain {
-            return Some(self.plain(kind, e.bytes()));
-        }
-        if let (true, Some(version)) = (current, self.cuts()) {
-            return Some(plain_frame(kind, &read::partial(e.bytes(), version)));
+        if current && let Some(frame) = self.stored(kind, e.bytes()) {
+            return Some(frame);
         }
         let v = read::decode(e.bytes(), epoch, &self.target);
         Some(self.value(kind, &v))
     }
 
-    /// The version of the metadata view, where stored bytes only need to be cut to it.
-    fn cuts(&self) -> Option<&'static str> {
+    /// A frame of stored bytes that are what the target shows, where the view needs no more than to cut them.
+    fn stored(&self, kind: &str, object: &[u8]) -> Option<Bytes> {
         match self.view {
-            View::Metadata(version) | View::MetadataList(version) if !self.packed => Some(version),
+            View::Object => Some(self.plain(kind, object)),
+            View::Metadata(version) | View::MetadataList(version) if !self.packed => {
+                Some(plain_frame(kind, &read::partial(object, version)))
+            }
             _ => None,
         }
     }
@@ -385,17 +384,13 @@ impl Watcher {
             };
             seen += 1;
             if self.frames.selection.matches(&record) {
-                let plain = read::is_plain(&record, &self.frames.target);
-                let frame = match self.frames.cuts() {
-                    Some(version) if plain => plain_frame("ADDED", &read::partial(&record.bytes, version)),
-                    _ if plain && self.frames.view == View::Object => {
-                        self.frames.plain("ADDED", &record.bytes)
-                    }
-                    _ => {
-                        let v = read::value(&record, &self.frames.target);
-                        self.frames.value("ADDED", &v)
-                    }
-                };
+                let stored = read::is_plain(&record, &self.frames.target)
+                    .then(|| self.frames.stored("ADDED", &record.bytes))
+                    .flatten();
+                let frame = stored.unwrap_or_else(|| {
+                    let v = read::value(&record, &self.frames.target);
+                    self.frames.value("ADDED", &v)
+                });
                 self.pending.push_back(frame);
             }
             if self.pending.len() >= INITIAL || seen >= 4096 {

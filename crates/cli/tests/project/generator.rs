@@ -14,6 +14,9 @@ const FOREIGN: [&str; 9] =
 /// A kind of the project's.
 const API: [&str; 8] = ["create", "api", "--group", "cache", "--version", "v1", "--kind", "RedisCluster"];
 
+/// Another version of it.
+const V2: [&str; 8] = ["create", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"];
+
 fn with<'a>(args: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
     args.iter().chain(more).copied().collect()
 }
@@ -36,19 +39,8 @@ fn a_project_compiles_passes_its_tests_and_describes_itself() {
         "false",
     ]);
     project.run(&with(&["create", "webhook"], &with(&API[2..], &["--defaulting", "--validation"])));
-    project.run(&["create", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"]);
-    let v2 = [
-        "create",
-        "webhook",
-        "--group",
-        "cache",
-        "--version",
-        "v2",
-        "--kind",
-        "RedisCluster",
-        "--conversion",
-    ];
-    project.run(&v2);
+    project.run(&V2);
+    project.run(&with(&["create", "webhook"], &with(&V2[2..], &["--conversion"])));
     project.run(&FOREIGN);
     project.run(&[
         "create",
@@ -156,20 +148,9 @@ fn what_is_created_and_deleted_leaves_nothing_behind() {
     let one = project.tree();
     project.run(&with(&API, &["--force"]));
     assert_eq!(project.tree(), one, "a second time changes nothing");
-    project.run(&["create", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"]);
-    project.run(&[
-        "create",
-        "webhook",
-        "--group",
-        "cache",
-        "--version",
-        "v2",
-        "--kind",
-        "RedisCluster",
-        "--conversion",
-        "--defaulting",
-    ]);
-    project.run(&["delete", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"]);
+    project.run(&V2);
+    project.run(&with(&["create", "webhook"], &with(&V2[2..], &["--conversion", "--defaulting"])));
+    project.run(&with(&["delete"], &V2[1..]));
     assert_eq!(project.tree(), one);
     project.run(&with(&["delete"], &API[1..]));
     assert_eq!(project.tree(), empty);
@@ -187,17 +168,16 @@ fn controllers_come_later_or_alone_and_go_again() {
     let types = project.tree();
     assert_eq!(project.read("src/redis_cluster/mod.rs").matches("pub mod").count(), 1);
     assert!(!project.read("src/lib.rs").contains(".operator("));
-    let v2 = ["create", "api", "--group", "cache", "--version", "v2", "--kind", "RedisCluster"];
-    project.run(&v2);
+    project.run(&V2);
     assert!(!project.read("src/lib.rs").contains(".operator("), "another version changes nothing about that");
-    project.run(&with(&["delete"], &v2[1..]));
+    project.run(&with(&["delete"], &V2[1..]));
     assert_eq!(project.tree(), types);
     project.run(&with(&API, &["--resource=false"]));
     assert_eq!(project.tree(), whole, "as if they had been made together");
-    let refusal = project.refused(&with(&v2, &["--controller=false"]));
+    let refusal = project.refused(&with(&V2, &["--controller=false"]));
     assert!(refusal.contains("has its controller already, for all of its versions"), "{refusal}");
-    project.run(&v2);
-    project.run(&with(&["delete"], &v2[1..]));
+    project.run(&V2);
+    project.run(&with(&["delete"], &V2[1..]));
     project.run(&with(&["delete"], &API[1..]));
     assert_eq!(project.tree(), empty);
 

@@ -247,14 +247,13 @@ impl<K: Watched> Cache<K> {
     }
 
     /// An object as this cache takes it in: without `managedFields`, and transformed.
-    fn item(&self, mut object: K, text: Option<&Text<'_>>) -> Item {
+    fn item(&self, mut object: K, size: usize, text: Option<Packed>) -> Item {
         object.meta_mut().managed_fields = None;
         let transform = self.inner.transform.as_ref().and_then(|t| t.downcast_ref::<Transform<K>>());
         if let Some(Transform(f)) = transform {
             f(&mut object);
         }
-        let size = text.map_or(0, |t| u32::try_from(t.len()).unwrap_or(u32::MAX));
-        Item { object: Arc::new(object), size, text: text.and_then(|t| self.pack(t)) }
+        Item { object: Arc::new(object), size: u32::try_from(size).unwrap_or(u32::MAX), text }
     }
 
     fn pack(&self, text: &Text<'_>) -> Option<Packed> {
@@ -263,10 +262,12 @@ impl<K: Watched> Cache<K> {
 
     /// Reads an object; of one of which less is kept than there is, what is kept.
     fn read(&self, text: &Text<'_>) -> serde_json::Result<Item> {
-        match self.pack(text).filter(|_| self.inner.metadata) {
-            Some(packed) => Ok(self.item(serde_json::from_str(packed.text())?, Some(text))),
-            None => Ok(self.item(text.read()?, Some(text))),
-        }
+        let packed = self.pack(text);
+        let object = match &packed {
+            Some(packed) => serde_json::from_str(packed.text())?,
+            None => text.read()?,
+        };
+        Ok(self.item(object, text.len(), packed))
     }
 
     /// The object of this key.
@@ -374,11 +375,11 @@ impl<K: Watched> Cache<K> {
 
     /// Takes in an object that this process just wrote, as the API server answered.
     pub fn wrote(&self, object: K) {
-        self.wrote_as(object, None);
+        self.inner.wrote(self.item(object, 0, None));
     }
 
-    fn wrote_as(&self, object: K, text: Option<&Text<'_>>) {
-        self.inner.wrote(self.item(object, text));
+    fn wrote_as(&self, object: K, text: &Text<'_>) {
+        self.inner.wrote(self.item(object, text.len(), self.pack(text)));
     }
 
     /// Takes in that this process just deleted an object, and that it is gone.

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::held::Held;
+use super::text::place;
 use crate::key::Key;
 
 /// Reads a text as its cache's type.
@@ -41,8 +42,8 @@ impl Packed {
                 u32::try_from(before.len()).ok()?..u32::try_from(before.len() + metadata.len()).ok()?;
             return Some(Self { text: [before, metadata, after].concat().into_boxed_str(), meta });
         }
-        let begin = metadata.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
-        let meta = u32::try_from(begin).ok()?..u32::try_from(begin + metadata.len()).ok()?;
+        let place = place(metadata, &text);
+        let meta = u32::try_from(place.start).ok()?..u32::try_from(place.end).ok()?;
         Some(Self { text: text.into_owned().into_boxed_str(), meta })
     }
 

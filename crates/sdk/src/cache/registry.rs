@@ -273,7 +273,7 @@ impl Caches {
                 && (selection.labels.is_empty()
                     || Labels::parse(&selection.labels).is_ok_and(|l| matches(&l, object)));
             if belongs || cache.has(&Key::of(object)) {
-                cache.wrote_as(object.clone(), Some(text));
+                cache.wrote_as(object.clone(), text);
             }
         }
     }

@@ -5,6 +5,7 @@
 //! absence in an update for no change; so they are cut out of the text rather than read and dropped.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use kube::core::ObjectMeta;
 use serde::Deserialize;
@@ -72,8 +73,8 @@ impl<'a> Text<'a> {
         let Some(fields) = self.metadata.managed_fields.map(RawValue::get) else {
             return Cow::Borrowed(self.text);
         };
-        let begin = fields.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
-        match (self.text.get(..begin), self.text.get(begin.saturating_add(fields.len())..)) {
+        let place = place(fields, self.text);
+        match (self.text.get(..place.start), self.text.get(place.end..)) {
             (Some(before), Some(after)) => Cow::Owned([before, "null", after].concat()),
             // Can't be: it was read from this text.
             _ => Cow::Borrowed(self.text),
@@ -84,6 +85,12 @@ impl<'a> Text<'a> {
     pub(crate) fn read<K: DeserializeOwned>(&self) -> serde_json::Result<K> {
         serde_json::from_str(&self.cut())
     }
+}
+
+/// Where `part`, which was read from `text` without copying, is in it.
+pub(super) fn place(part: &str, text: &str) -> Range<usize> {
+    let begin = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+    begin..begin.saturating_add(part.len())
 }
 
 #[cfg(test)]
