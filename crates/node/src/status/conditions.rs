@@ -7,9 +7,12 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use super::{Facts, whole};
 use crate::runtime::Sandbox;
 
+/// Whether the pod's sandbox is up.
+pub(super) const SANDBOX: &str = "PodReadyToStartContainers";
+
 /// The conditions that are a kubelet's to write.
 pub(super) const OWN: [&str; 7] = [
-    "PodReadyToStartContainers",
+    SANDBOX,
     "Initialized",
     "Ready",
     "ContainersReady",
@@ -38,7 +41,7 @@ pub(super) fn conditions(
     let old = pod.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
     let mut all = Conditions { old, pod, facts, new: Vec::new() };
     all.resize(sandbox);
-    all.set("PodReadyToStartContainers", sandbox.made.is_some() && !sandbox.is_stopped(), None);
+    all.set(SANDBOX, sandbox.made.is_some() && !sandbox.is_stopped(), None);
     let initialized = initialized(pod, phase, main, init);
     all.set("Initialized", initialized.0, initialized.1);
     let containers = containers_ready(pod, phase, main, init);

@@ -11,7 +11,7 @@ pub(crate) mod resize;
 mod tests;
 
 use homeostat_model::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, Pod, PodIP, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub(crate) use container::pull_error;
@@ -84,6 +84,21 @@ pub fn rejected(pod: &Pod, reason: &str, message: &str, facts: &Facts<'_>) -> Po
         observed_generation: pod.metadata.generation,
         ..old
     }
+}
+
+/// Whether nothing else is new in a status than that the pod's sandbox is ready and has an address.
+pub fn only_sandbox(pod: &Pod, new: &PodStatus) -> bool {
+    let Some(old) = &pod.status else { return false };
+    let mut rest = new.clone();
+    rest.pod_ip.clone_from(&old.pod_ip);
+    rest.pod_ips.clone_from(&old.pod_ips);
+    let is_sandbox = |c: &&PodCondition| c.type_ == conditions::SANDBOX;
+    let had = old.conditions.iter().flatten().find(is_sandbox);
+    let has = rest.conditions.iter_mut().flatten().find(|c| is_sandbox(&&**c));
+    if let (Some(had), Some(has)) = (had, has) {
+        has.clone_from(had);
+    }
+    rest == *old
 }
 
 /// Source: kubelet's `getPhase`. A final phase is not told before the last container has ended.

@@ -3,50 +3,37 @@
 //!
 //! Conditions that aren't a kubelet's are not in it, so that a stale view never takes back what another has said.
 
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::conditions::OWN;
 
-/// Fields that a kubelet writes; where they are gone they are removed.
-const FIELDS: [&str; 13] = [
-    "phase",
-    "reason",
-    "message",
-    "hostIP",
-    "hostIPs",
-    "podIP",
-    "podIPs",
-    "startTime",
-    "containerStatuses",
-    "initContainerStatuses",
-    "ephemeralContainerStatuses",
-    "observedGeneration",
-    "resize",
-];
-
 /// The patch; `None` where nothing differs.
 pub fn patch(pod: &Pod, new: &PodStatus) -> Result<Option<Value>, serde_json::Error> {
-    if pod.status.as_ref() == Some(new) {
-        return Ok(None);
-    }
-    let old = json(pod.status.as_ref())?;
-    let new = json(Some(new))?;
-    let mut changes = Map::new();
-    for field in FIELDS {
-        let (had, has) = (old.get(field), new.get(field));
-        if had == has {
-            continue;
-        }
-        let value = match (field, has) {
-            ("podIPs" | "hostIPs", Some(Value::Array(items))) if had.is_some() => Value::Array(
-                [json!({"$patch": "replace"})].into_iter().chain(items.iter().cloned()).collect(),
-            ),
-            (_, has) => has.cloned().unwrap_or_default(),
-        };
-        changes.insert(field.to_owned(), value);
-    }
-    let conditions = conditions(old.get("conditions"), new.get("conditions"));
+    let nothing = PodStatus::default();
+    let old = pod.status.as_ref().unwrap_or(&nothing);
+    let mut changes = Changes(Map::new());
+    // What a kubelet writes, and nothing else; what is gone is removed.
+    changes.field("phase", &old.phase, &new.phase)?;
+    changes.field("reason", &old.reason, &new.reason)?;
+    changes.field("message", &old.message, &new.message)?;
+    changes.field("hostIP", &old.host_ip, &new.host_ip)?;
+    changes.list("hostIPs", &old.host_ips, &new.host_ips)?;
+    changes.field("podIP", &old.pod_ip, &new.pod_ip)?;
+    changes.list("podIPs", &old.pod_ips, &new.pod_ips)?;
+    changes.field("startTime", &old.start_time, &new.start_time)?;
+    changes.field("containerStatuses", &old.container_statuses, &new.container_statuses)?;
+    changes.field("initContainerStatuses", &old.init_container_statuses, &new.init_container_statuses)?;
+    let (had, has) = (&old.ephemeral_container_statuses, &new.ephemeral_container_statuses);
+    changes.field("ephemeralContainerStatuses", had, has)?;
+    changes.field("observedGeneration", &old.observed_generation, &new.observed_generation)?;
+    changes.field("resize", &old.resize, &new.resize)?;
+    let Changes(mut changes) = changes;
+    let conditions = conditions(
+        old.conditions.as_deref().unwrap_or_default(),
+        new.conditions.as_deref().unwrap_or_default(),
+    )?;
     if !conditions.is_empty() {
         changes.insert("conditions".to_owned(), Value::Array(conditions));
     }
@@ -56,27 +43,57 @@ pub fn patch(pod: &Pod, new: &PodStatus) -> Result<Option<Value>, serde_json::Er
     Ok(Some(json!({"metadata": {"uid": pod.metadata.uid}, "status": changes})))
 }
 
-fn conditions(old: Option<&Value>, new: Option<&Value>) -> Vec<Value> {
-    let items = |v: Option<&Value>| v.and_then(Value::as_array).cloned().unwrap_or_default();
-    let own = |c: &Value| c["type"].as_str().is_some_and(|t| OWN.contains(&t));
-    let (old, new) = (items(old), items(new));
-    let gone = old.iter().filter(|o| own(o) && !new.iter().any(|n| n["type"] == o["type"]));
-    let gone: Vec<Value> = gone.map(|o| json!({"type": o["type"], "$patch": "delete"})).collect();
-    let told = new.into_iter().filter(|n| own(n) && !old.contains(n)).map(|mut n| {
-        let before = old.iter().find(|o| o["type"] == n["type"]);
-        for (field, _) in before.and_then(Value::as_object).into_iter().flatten() {
-            if n.get(field).is_none() {
-                n[field.as_str()] = Value::Null;
-            }
+/// Fields that differ, by name.
+struct Changes(Map<String, Value>);
+
+impl Changes {
+    fn field<T: PartialEq + Serialize>(
+        &mut self,
+        name: &str,
+        had: &Option<T>,
+        has: &Option<T>,
+    ) -> Result<(), serde_json::Error> {
+        if had != has {
+            self.0.insert(name.to_owned(), serde_json::to_value(has)?);
         }
-        n
-    });
-    told.chain(gone).collect()
+        Ok(())
+    }
+
+    /// A list that a strategic merge would else add to.
+    fn list<T: PartialEq + Serialize>(
+        &mut self,
+        name: &str,
+        had: &Option<Vec<T>>,
+        has: &Option<Vec<T>>,
+    ) -> Result<(), serde_json::Error> {
+        self.field(name, had, has)?;
+        if let (Some(_), Some(Value::Array(items))) = (had, self.0.get_mut(name)) {
+            items.insert(0, json!({"$patch": "replace"}));
+        }
+        Ok(())
+    }
 }
 
-/// As JSON, without nulls on the first two levels, where k8s-openapi leaves them out anyway.
-fn json(status: Option<&PodStatus>) -> Result<Value, serde_json::Error> {
-    status.map_or(Ok(Value::Null), serde_json::to_value)
+fn conditions(old: &[PodCondition], new: &[PodCondition]) -> Result<Vec<Value>, serde_json::Error> {
+    let own = |c: &&PodCondition| OWN.contains(&c.type_.as_str());
+    let mut changes = Vec::new();
+    for condition in new.iter().filter(own) {
+        let before = old.iter().find(|o| o.type_ == condition.type_);
+        if before == Some(condition) {
+            continue;
+        }
+        let mut told = serde_json::to_value(condition)?;
+        let before = before.map(serde_json::to_value).transpose()?;
+        for (field, _) in before.as_ref().and_then(Value::as_object).into_iter().flatten() {
+            if told.get(field).is_none() {
+                told[field.as_str()] = Value::Null;
+            }
+        }
+        changes.push(told);
+    }
+    let gone = old.iter().filter(own).filter(|o| !new.iter().any(|n| n.type_ == o.type_));
+    changes.extend(gone.map(|o| json!({"type": o.type_, "$patch": "delete"})));
+    Ok(changes)
 }
 
 #[cfg(test)]
