@@ -50,9 +50,10 @@ pub struct Settings {
     /// How often every object is looked at again, with low priority, though nothing changed: a net under what the
     /// operator does outside of the cluster. `None` for never.
     pub resync: Option<Duration>,
-    /// After a reconcile that went well, the key comes back after this at the earliest; what changes meanwhile is looked
-    /// at together. For operators that count many children, whose every change would else be a write of a status.
-    /// Zero, the default: as soon as something changes.
+    /// After a reconcile that went well, the key comes back after this at the earliest, and while changes keep coming,
+    /// when none came for this long, or after five times as long; they are looked at together. For operators that count
+    /// many children, whose every change would else be a write of a status. Zero, the default: as soon as something
+    /// changes.
     pub gather: Duration,
 }
 

@@ -4,7 +4,7 @@
 //! most one worker, and comes back when it is added while a worker has it. It knows nothing of objects.
 //! Invariants: a key that was added is handed out after that; two workers never have the same key; the n-th failure
 //! in a row waits `base * 2^(n-1)`, at most `max`; where changes are gathered, a key that ended well isn't handed out
-//! again before that time has passed.
+//! again before that time has passed, and what it was added for not later than after five times as long.
 //!
 //! One thing differs from client-go on purpose: there, a key that changed while its reconcile failed comes back at
 //! once, so a reconcile that writes before it fails runs as fast as it can for ever. Here it waits for its backoff,
@@ -81,8 +81,9 @@ enum State {
     Delayed { at: Instant, ticket: u64 },
     /// With a worker since then; `again` says that it was added meanwhile.
     Running { again: Option<Again>, since: Instant },
-    /// In `delayed`: it was with a worker lately, and what it is added for until then is gathered in `again`.
-    Resting { again: Option<Again> },
+    /// In `delayed`: it was with a worker lately, and what it is added for until then is gathered in `again`; while more
+    /// comes, until `longest`.
+    Resting { again: Option<Again>, added: Instant, longest: Instant },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +131,9 @@ struct Inner<K> {
     streak: usize,
     closed: bool,
 }
+
+/// A key that rests while more and more comes for it comes back after so many times the time it rests at least.
+const LONGEST: u32 = 5;
 
 /// While low keys wait, so many normal ones are handed out for each of them.
 const STREAK: usize = 7;
@@ -202,8 +206,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// A key that ended well comes again after `time` at the earliest, however often it is added: what happens meanwhile
-    /// is one.
+    /// A key that ended well comes again after `time` at the earliest, however often it is added, and while it is added
+    /// again within that time, not before five times as long: what happens meanwhile is one.
     #[must_use]
     pub fn gathering(mut self, time: Duration) -> Self {
         self.gather = time;
@@ -252,7 +256,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 if inner.closed {
                     return None;
                 }
-                inner.promote();
+                inner.promote(self.gather);
                 if let Some(taken) = inner.take() {
                     let more = inner.waiting != [0; 2];
                     drop(inner);
@@ -290,7 +294,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 Outcome::After(delay) => Some(later(again, now + delay)),
                 _ => again,
             };
-            inner.rest(key.clone(), now + self.gather, again);
+            inner.rest(key.clone(), now, self.gather, again);
             drop(inner);
             self.wake.notify_one();
             return again.map(|again| match again {
@@ -377,8 +381,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
         for key in inner.delayed.values() {
             match inner.entries.get(key).map(|e| &e.state) {
-                Some(State::Resting { again: None }) => {}
-                Some(State::Resting { again: Some(Again::Now(_)) }) => depth.gathered += 1,
+                Some(State::Resting { again: None, .. }) => {}
+                Some(State::Resting { again: Some(Again::Now(_)), .. }) => depth.gathered += 1,
                 _ => depth.delayed += 1,
             }
         }
@@ -432,11 +436,11 @@ impl<K: Clone + Eq + Hash> Inner<K> {
         self.delayed.insert((at, ticket), key);
     }
 
-    fn rest(&mut self, key: K, at: Instant, again: Option<Again>) {
+    fn rest(&mut self, key: K, now: Instant, gather: Duration, again: Option<Again>) {
         let ticket = self.ticket();
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.state = State::Resting { again };
-            self.delayed.insert((at, ticket), key);
+            entry.state = State::Resting { again, added: now, longest: now + gather * LONGEST };
+            self.delayed.insert((now + gather, ticket), key);
         }
     }
 
@@ -459,8 +463,12 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 self.delayed.remove(&place);
                 self.ready(key, priority);
             }
-            Some(State::Running { again, .. } | State::Resting { again }) => {
+            Some(State::Running { again, .. }) => {
                 *again = Some(now(*again, priority));
+                return false;
+            }
+            Some(State::Resting { again, added, .. }) => {
+                (*again, *added) = (Some(now(*again, priority)), Instant::now());
                 return false;
             }
         }
@@ -480,7 +488,7 @@ impl<K: Clone + Eq + Hash> Inner<K> {
                 self.delayed.remove(&place);
                 self.delay(key, when);
             }
-            Some(State::Running { again, .. } | State::Resting { again }) => {
+            Some(State::Running { again, .. } | State::Resting { again, .. }) => {
                 *again = Some(later(*again, when));
                 return false;
             }
@@ -489,7 +497,7 @@ impl<K: Clone + Eq + Hash> Inner<K> {
     }
 
     /// Makes ready what is due.
-    fn promote(&mut self) {
+    fn promote(&mut self, gather: Duration) {
         if self.delayed.is_empty() {
             return;
         }
@@ -500,7 +508,15 @@ impl<K: Clone + Eq + Hash> Inner<K> {
             }
             let key = first.remove();
             let again = match self.entries.get(&key).map(|e| &e.state) {
-                Some(State::Resting { again }) => *again,
+                Some(State::Resting { again: Some(Again::Now(_)), added, longest })
+                    if *added + gather > now && *longest > now =>
+                {
+                    let at = (*added + gather).min(*longest);
+                    let ticket = self.ticket();
+                    self.delayed.insert((at, ticket), key);
+                    continue;
+                }
+                Some(State::Resting { again, .. }) => *again,
                 _ => Some(Again::Now(Priority::Normal)),
             };
             match again {

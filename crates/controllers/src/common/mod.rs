@@ -22,5 +22,5 @@ pub(crate) mod template;
 /// How controllers run that count pods: many pods change one after the other, and each would be a write of the status.
 /// Shorter than anything that a pod goes through. Not for those who take one pod after the other: they would only wait.
 pub(crate) fn counting() -> Settings {
-    Settings { gather: Duration::from_millis(20), ..Settings::default() }
+    Settings { gather: Duration::from_millis(50), ..Settings::default() }
 }

@@ -92,6 +92,32 @@ async fn changes_are_gathered_after_a_reconcile() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_keeps_coming_is_gathered_longer_but_not_for_ever() {
+    let q = Arc::new(queue().gathering(20 * MS));
+    let start = Instant::now();
+    let mut at = Vec::new();
+    q.add(1, Priority::Normal);
+    let adding = tokio::spawn({
+        let q = q.clone();
+        async move {
+            // Until 135 ms have passed.
+            for _ in 0..9 {
+                tokio::time::sleep(15 * MS).await;
+                q.add(1, Priority::Normal);
+            }
+        }
+    });
+    for _ in 0..3 {
+        assert_eq!(q.next().await, Some(1));
+        at.push(start.elapsed());
+        q.finish(&1, Outcome::Done);
+    }
+    // At once; when it has waited longest; when nothing came for as long as it rests.
+    assert_eq!(at, [0, 100, 155].map(Duration::from_millis));
+    adding.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn normal_goes_before_low_and_lifts_it() {
     let q = queue();
     q.add(1, Priority::Low);
@@ -300,6 +326,8 @@ struct Model {
 
 async fn check(steps: Vec<Step>, gather: Duration) {
     let q = queue().gathering(gather);
+    // While more comes, it is gathered.
+    let longer = gather * (LONGEST - 1);
     let mut model = Model::default();
     let earliest = |map: &mut BTreeMap<u32, Instant>, k: u32, at: Instant| {
         let entry = map.entry(k).or_insert(at);
@@ -326,7 +354,8 @@ async fn check(steps: Vec<Step>, gather: Duration) {
                     assert!(due <= now_at, "{k} came too early");
                 }
                 None => {
-                    let late: Vec<_> = model.owed.iter().filter(|(_, due)| **due <= now_at).collect();
+                    let late: Vec<_> =
+                        model.owed.iter().filter(|(_, due)| **due + longer <= now_at).collect();
                     assert!(late.is_empty(), "lost: {late:?}");
                 }
             },
