@@ -6,15 +6,18 @@
 mod complaint;
 mod completion;
 mod config;
+mod controllers;
 mod create;
 mod delete;
 mod demo;
 mod deploy;
+mod files;
 mod init;
 mod install;
 mod manifests;
 mod operator;
 mod package;
+mod parts;
 mod project;
 #[cfg(test)]
 mod reference;
@@ -69,6 +72,8 @@ enum Verb {
     Deploy(deploy::Deploy),
     /// Take the project's program out of the cluster
     Undeploy(deploy::Undeploy),
+    /// Run controllers, scheduler and simulated nodes for an API server that has none
+    Controllers(controllers::Args),
     /// Run one of the operators that come with homeostat against a cluster
     Operator(operator::Args),
     /// Print what a shell needs to complete all this
@@ -113,6 +118,7 @@ fn main() -> ExitCode {
             Verb::Package(args) => package::run(&args),
             Verb::Deploy(args) => deploy::deploy(&args).await,
             Verb::Undeploy(args) => deploy::undeploy(&args).await,
+            Verb::Controllers(args) => controllers::run(args).await,
             Verb::Operator(args) => operator::run(args).await,
             Verb::Completion(args) => {
                 completion::run(&args);

@@ -1,17 +1,18 @@
 //! `homeostat up`: the control plane alone, until Ctrl-C or SIGTERM.
 
-use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_cluster::audit::{Level, Log, Policy};
-use homeostat_cluster::{Cluster, ClusterOptions, Pace, kubeconfig};
+use homeostat_cluster::{Cluster, Pace, kubeconfig};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use crate::complaint::Complaint;
+use crate::files::{read, wrong};
+use crate::parts::Parts;
 use crate::signals;
 
 /// How long a drain may take.
@@ -32,24 +33,14 @@ pub(crate) struct Args {
     /// Simulated nodes
     #[arg(long, default_value_t = 1, value_name = "N")]
     nodes: usize,
-    /// What each node has, instead of 32 processors, 128Gi and 110 pods: such as cpu=8,memory=32Gi,nvidia.com/gpu=8
-    #[arg(long, default_value = "", value_name = "LIST", hide_default_value = true)]
-    node_capacity: String,
-    /// Labels of the nodes; several values go round: such as topology.kubernetes.io/zone=a|b|c
-    #[arg(long, default_value = "", value_name = "LIST", hide_default_value = true)]
-    node_labels: String,
+    #[command(flatten)]
+    parts: Parts,
     /// Where to write the kubeconfig; a file that isn't ours is never overwritten
     #[arg(long, default_value = ".homeostat/kubeconfig", value_name = "PATH")]
     kubeconfig: PathBuf,
     /// More users: a CSV file of token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// Controllers to run: '*' all, 'name' one, '-name' not that one; 'scheduler' is one of them
-    #[arg(long, default_value = "*", value_name = "LIST", allow_hyphen_values = true)]
-    controllers: String,
-    /// How the scheduler decides: a kubescheduler.config.k8s.io/v1 KubeSchedulerConfiguration
-    #[arg(long, value_name = "FILE")]
-    scheduler_config: Option<PathBuf>,
     /// Admission plugins to leave out, such as ServiceAccount
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     disable_admission_plugins: Vec<String>,
@@ -79,18 +70,12 @@ impl Args {
 pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     let begin = Instant::now();
     kubeconfig::check(&args.kubeconfig)?;
-    let mut options = ClusterOptions::default();
-    options.nodes(args.nodes, &args.node_capacity, &args.node_labels)?;
-    options.controllers(&args.controllers)?;
+    let mut options = args.parts.options(args.nodes)?;
     options.disabled_admission(&args.disable_admission_plugins)?;
     options.service_range(&args.service_cluster_ip_range)?;
     if let Some(file) = &args.token_auth_file {
         let csv = read(file, "a CSV file of token,user,uid,\"groups\"")?;
         options.tokens(&csv).map_err(|e| wrong(file, e))?;
-    }
-    if let Some(file) = &args.scheduler_config {
-        let yaml = read(file, "a KubeSchedulerConfiguration")?;
-        options.scheduler(&yaml).map_err(|e| wrong(file, e))?;
     }
     if let Some(pace) = args.time {
         options.paced(pace);
@@ -113,17 +98,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
         Some(log) => close(log).await,
         None => Ok(()),
     }
-}
-
-/// The text of a file that a flag names; `what` it should be.
-fn read(file: &Path, what: &str) -> Result<String, Complaint> {
-    std::fs::read_to_string(file)
-        .map_err(|e| Complaint::new(format!("cannot read {}: {e}; name {what}", file.display())))
-}
-
-/// What is wrong with such a file.
-fn wrong(file: &Path, why: impl Display) -> Complaint {
-    Complaint::new(format!("{}: {why}", file.display()))
 }
 
 /// The audit log, if one is asked for.

@@ -4,6 +4,7 @@
 //! serves the same thing over TLS. It only wires: what a part does is that part's business.
 //! Invariant: controllers, scheduler, nodes and operators reach the state through the API alone.
 
+mod attach;
 mod cadence;
 pub mod controllers;
 mod endpoint;
@@ -12,22 +13,24 @@ pub mod kubeconfig;
 mod metrics;
 mod options;
 mod pace;
+mod parts;
 pub mod pki;
 mod simulation;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_access::User;
 use homeostat_apiserver::serve::{Limits, serve};
 use homeostat_apiserver::{ApiServer, Authentication, Config};
-use homeostat_model::{Clock, Entropy};
-use homeostat_sdk::Manager;
+use homeostat_model::Clock;
 use homeostat_store::Memory;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use attach::{AttachError, attach};
 pub use cadence::Cadence;
 use controllers::Known;
 pub use homeostat_apiserver::audit;
@@ -35,14 +38,10 @@ pub use homeostat_apiserver::audit;
 pub use endpoint::{Endpoint, ServeError};
 pub use options::{ADMISSION_PLUGINS, ClusterOptions, OptionError};
 pub use pace::{Pace, PaceError};
+use parts::Actor;
 use pki::Authority;
 pub use simulation::simulate;
 
-/// The user that all caches of the cluster's own parts are fed as, and that makes the accounts' tokens; RBAC lets it list
-/// and watch everything.
-const READER: &str = "system:kube-controller-manager";
-/// The user that the scheduler acts as.
-const SCHEDULER: &str = "system:kube-scheduler";
 /// Issuer of service account tokens.
 const ISSUER: &str = "https://kubernetes.default.svc";
 /// The group of cluster administrators.
@@ -65,7 +64,6 @@ pub struct StartError(#[from] rcgen::Error);
 pub struct Cluster {
     server: ApiServer,
     clock: Clock,
-    entropy: Entropy,
     service_range: ipnet::IpNet,
     pace: Pace,
     authority: Arc<Authority>,
@@ -119,11 +117,10 @@ impl Cluster {
         };
         config.audit.clone_from(&options.audit);
         config.bookmark_every = options.cadence.bookmark;
-        config.roles = homeostat_controllers::roles();
+        config.roles = parts::roles(options.nodes > 0);
         let usage = homeostat_node::Metrics::default();
         if options.nodes > 0 {
             config.computed = metrics::resources(&usage);
-            config.roles.extend(homeostat_node::roles());
         }
         if let Some(address) = options.advertise {
             config.advertise = address.to_string();
@@ -131,7 +128,6 @@ impl Cluster {
         let cluster = Self {
             server: ApiServer::new(config),
             clock: options.clock.clone(),
-            entropy: options.entropy.clone(),
             service_range: options.service_range,
             pace: options.pace,
             authority,
@@ -144,34 +140,13 @@ impl Cluster {
     }
 
     fn run_parts(&self, options: &ClusterOptions, usage: &homeostat_node::Metrics) {
-        let mut manager = Manager::new(self.client_as(READER, &[]))
-            .with_clock(self.clock.clone())
-            .with_entropy(self.entropy.clone())
-            .with_watch_timeout(options.cadence.watch);
         let config = homeostat_controllers::Config {
             root_ca: self.authority.pem().to_owned(),
             root_ca_key: self.authority.key_pem(),
             node_monitor_grace: options.cadence.grace(),
         };
-        homeostat_controllers::add(
-            &mut manager,
-            &options.controllers,
-            &config,
-            |controller| match controller.account {
-                Some(account) => self.client_as_account(homeostat_controllers::NAMESPACE, account),
-                None => self.client_as(READER, &[]),
-            },
-        );
-        if options.controllers.contains("scheduler") {
-            manager.act_through(self.client_as(SCHEDULER, &[]));
-            homeostat_scheduler::add_with(&mut manager, options.scheduler.clone());
-        }
-        if options.nodes > 0 {
-            let nodes = homeostat_node::NodeOptions { count: options.nodes, ..options.node.clone() };
-            let (namespace, account) = homeostat_node::ACCOUNT;
-            manager.act_through(self.client_as_account(namespace, account));
-            homeostat_node::add_with(&mut manager, nodes, options.cadence.heartbeat, usage);
-        }
+        let client = |actor: Actor| Ok(inprocess::client(self.server.clone(), actor.user()));
+        let Ok(manager) = parts::manager::<Infallible>(options, &config, usage, client);
         let stop = self.parts.clone();
         self.tasks.spawn(async move {
             if let Err(e) = manager.run(stop).await {
@@ -190,11 +165,6 @@ impl Cluster {
         let groups =
             groups.iter().map(|g| (*g).to_owned()).chain(["system:authenticated".to_owned()]).collect();
         inprocess::client(self.server.clone(), User { name: user.to_owned(), groups, ..User::default() })
-    }
-
-    fn client_as_account(&self, namespace: &str, account: &str) -> kube::Client {
-        let user = User::service_account(namespace, account, "").authenticated();
-        inprocess::client(self.server.clone(), user)
     }
 
     /// The cluster's time.

@@ -68,15 +68,19 @@ impl std::fmt::Debug for Config {
 /// Adds the controllers with these names to a manager; each acts through the client that `client` gives it, as a user
 /// who may do what [`roles`] and the reference's `system:controller:` roles say. What they read comes through the
 /// manager's own client, who may list and watch everything.
-pub fn add(
+///
+/// # Errors
+/// Those of `client`.
+pub fn add<E>(
     manager: &mut Manager,
     names: &BTreeSet<&'static str>,
     config: &Config,
-    client: impl Fn(&Controller) -> Client,
-) {
+    client: impl Fn(&Controller) -> Result<Client, E>,
+) -> Result<(), E> {
     for controller in CONTROLLERS.iter().filter(|c| names.contains(c.name)) {
-        add_one(manager.act_through(client(controller)), controller.name, config);
+        add_one(manager.act_through(client(controller)?), controller.name, config);
     }
+    Ok(())
 }
 
 fn add_one(manager: &mut Manager, name: &str, config: &Config) {

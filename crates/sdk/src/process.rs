@@ -19,7 +19,11 @@ const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// Without a path it is that of `$KUBECONFIG` or `~/.kube/config`, or where there is none, the service account of the
 /// pod. The API server is asked for its version first, so that a wrong address or expired credentials show at once.
 pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client> {
-    let config = config(kubeconfig, context).await?;
+    connect(config(kubeconfig, context).await?).await
+}
+
+/// A client for what a configuration names, as [`client`].
+pub async fn connect(config: Config) -> Result<Client> {
     let url = config.cluster_url.to_string();
     let client = Client::try_from(config)
         .map_err(|e| Error::msg(format!("can't make a client for {url}: {}", all(&e))))?;
@@ -41,7 +45,8 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
     }
 }
 
-async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Config> {
+/// What a kubeconfig says, found as [`client`] finds it.
+pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Config> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     if let Some(path) = kubeconfig {
         let failed =
