@@ -1,6 +1,7 @@
 //! What only pods have: binding to a node, eviction, and logs (of which there are none without a node).
 
 mod disruption;
+mod disruption_target;
 
 use std::sync::Arc;
 
@@ -145,6 +146,9 @@ pub(crate) async fn evict(
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= dry;
     disruption::allow(server, target, call, &name, options.dry_run).await?;
+    if !options.dry_run {
+        disruption_target::mark(server, target, call, &name, &mut options).await?;
+    }
     verbs::delete::evict(server, target, call, &name, &options).await?;
     Ok(success(StatusCode::CREATED))
 }

@@ -3,6 +3,7 @@
 mod autoscaling;
 mod batch;
 mod certificates;
+mod drain;
 mod garbage;
 mod invariants;
 mod namespaces;
