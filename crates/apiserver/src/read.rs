@@ -29,6 +29,13 @@ pub(crate) fn is_plain(record: &Record<Meta>, target: &Target) -> bool {
     target.is_storage() && record.meta.epoch == target.resource.epoch
 }
 
+/// Whether the stored metadata is what `target` shows: of most built-in types in any version.
+pub(crate) fn has_plain_metadata(record: &Record<Meta>, target: &Target) -> bool {
+    let resource = &target.resource;
+    let same = || target.built_in() && !resource.strategy.converts_metadata();
+    is_plain(record, target) || record.meta.epoch == resource.epoch && same()
+}
+
 /// A record's bytes as `target` shows them.
 pub(crate) fn bytes(record: &Record<Meta>, target: &Target) -> Bytes {
     if is_plain(record, target) { record.bytes.clone() } else { encode(&value(record, target), target) }
@@ -39,7 +46,7 @@ pub(crate) fn encode(object: &Value, target: &Target) -> Bytes {
     if target.built_in() { object::typed_bytes(object) } else { object::to_bytes(object) }
 }
 
-/// A `PartialObjectMetadata` of stored bytes that are what their target shows, without parsing the metadata.
+/// A `PartialObjectMetadata` of stored bytes whose metadata is what their target shows, without parsing it.
 pub(crate) fn partial(bytes: &[u8], meta_version: &str) -> Bytes {
     #[derive(Deserialize)]
     struct Parts<'a> {

@@ -146,6 +146,11 @@ pub trait Strategy: Send + Sync {
         &[]
     }
 
+    /// Whether a conversion between versions of a built-in type changes metadata.
+    fn converts_metadata(&self) -> bool {
+        false
+    }
+
     /// Converts between versions of a built-in type (HPA v1 and v2, events). The default changes `apiVersion`.
     fn convert(&self, object: &mut Value, to: &GroupVersion) {
         if let Some(o) = object.as_object_mut() {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use http::HeaderValue;
+use http::header::ACCEPT;
 use kube::Client;
 use kube::Resource;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -37,6 +39,10 @@ pub struct NoStatusSubresource {
     /// The version that was asked for.
     pub version: String,
 }
+
+/// Asks for no more than an object's metadata in answer.
+const METADATA_ONLY: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
 
 /// A request that could be made, or not.
 type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
@@ -140,11 +146,15 @@ impl Writer {
         self.send(dt, request.create(&self.post(), serde_json::to_vec(object)?)).await
     }
 
-    /// As [`create`](Self::create), where nobody wants to know what became of the object: its answer isn't read, and no
-    /// cache hears of it before its watch does.
+    /// As [`create`](Self::create), where nobody wants to know what became of the object: the server needn't answer more
+    /// than its metadata, which isn't read, and no cache hears of it before its watch does.
     pub(crate) async fn create_unread<K: Object>(&self, object: &K) -> Result<()> {
         let request = Request::new(K::url_path(&(), object.meta().namespace.as_deref()));
-        self.exchange(request.create(&self.post(), serde_json::to_vec(object)?)).await?;
+        let mut request = request.create(&self.post(), serde_json::to_vec(object)?);
+        if let Ok(request) = &mut request {
+            request.headers_mut().insert(ACCEPT, METADATA_ONLY);
+        }
+        self.exchange(request).await?;
         Ok(())
     }
 

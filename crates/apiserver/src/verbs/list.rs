@@ -358,7 +358,9 @@ impl Chunks {
             (View::Table(_), Some(printer)) => {
                 object::write_json(out, &printer.row(&read::value(record, &self.target), self.now));
             }
-            (View::Metadata(v) | View::MetadataList(v), _) if plain => {
+            (View::Metadata(v) | View::MetadataList(v), _)
+                if read::has_plain_metadata(record, &self.target) =>
+            {
                 out.extend_from_slice(&read::partial(&record.bytes, v));
             }
             (View::Metadata(v) | View::MetadataList(v), _) => {

@@ -74,6 +74,11 @@ pub(crate) async fn answer(
     if accepted.view == View::Object {
         return Ok(Answer::json(outcome.bytes(target)).with_code(code));
     }
+    if let (View::Metadata(version), Outcome::Stored(record)) = (accepted.view, outcome)
+        && read::has_plain_metadata(record, target)
+    {
+        return Ok(Answer::json(read::partial(&record.bytes, version)).with_code(code));
+    }
     let include = call.query.get("includeObject").unwrap_or_default();
     let value =
         read::single(&outcome.value(target), target, accepted.view, include, server.config.clock.now())?;

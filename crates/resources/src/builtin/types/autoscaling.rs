@@ -67,6 +67,10 @@ impl Strategy for Autoscalers {
         errors
     }
 
+    fn converts_metadata(&self) -> bool {
+        true
+    }
+
     fn convert(&self, hpa: &mut Value, to: &GroupVersion) {
         let from = text(hpa, "apiVersion").to_owned();
         let to = to.to_string();

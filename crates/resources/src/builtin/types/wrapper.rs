@@ -163,6 +163,10 @@ impl Strategy for BuiltIn {
         self.inner.selectable_labels()
     }
 
+    fn converts_metadata(&self) -> bool {
+        self.inner.converts_metadata()
+    }
+
     fn convert(&self, object: &mut Value, to: &GroupVersion) {
         self.inner.convert(object, to);
     }
