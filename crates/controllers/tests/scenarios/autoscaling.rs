@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers against metrics that an API of custom resources stands in for.
+//! HorizontalPodAutoscalers: by what simulated pods use, and by metrics that an API of custom resources stands in for.
 
 use homeostat_cluster::simulate;
 use serde_json::{Value, json};
@@ -7,6 +7,7 @@ use crate::virtual_time::Simulation;
 
 const SCALERS: &str = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const BEHAVIORS: &str = "/apis/simulation.homeostat.dev/v1alpha1/behaviors";
 const QUEUE: &str = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue";
 
 /// An external metric `queue`, as a custom resource.
@@ -65,6 +66,42 @@ fn a_deployment_follows_its_queue() {
         let told = |text: &str| events.iter().any(|e| e["message"] == text);
         assert!(told("New size: 9; reason: external metric queue(nil) above target"), "{events:#?}");
         assert!(told("New size: 2; reason: All metrics below target"));
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_deployment_follows_what_its_pods_use() {
+    simulate(async || {
+        let world = Simulation::start(5, 2).await;
+        let used = |cpu: &str| json!({"spec": {"selector": {"images": ["web:*"]}, "container": {"usage": {"cpu": cpu}}}});
+        let mut busy = used("150m");
+        busy["metadata"] = json!({"name": "busy"});
+        busy["apiVersion"] = json!("simulation.homeostat.dev/v1alpha1");
+        busy["kind"] = json!("Behavior");
+        world.create(BEHAVIORS, busy).await;
+        let container = json!({"name": "c", "image": "web:1", "resources": {"requests": {"cpu": "100m"}}});
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}}});
+        world.create(DEPLOYMENTS, deployment).await;
+        let cpu = json!({"type": "Resource", "resource": {"name": "cpu",
+            "target": {"type": "Utilization", "averageUtilization": 50}}});
+        let mut web = scaler("web", "web", cpu);
+        web["spec"]["minReplicas"] = json!(2);
+        web["spec"]["maxReplicas"] = json!(6);
+        world.create(SCALERS, web).await;
+        world.pass(600).await;
+        let replicas = async || world.get(&format!("{DEPLOYMENTS}/web")).await["status"]["readyReplicas"].clone();
+        assert_eq!(replicas().await, 6);
+        let got = world.get(&format!("{SCALERS}/web")).await;
+        let current = &got["status"]["currentMetrics"][0]["resource"]["current"];
+        assert_eq!(current, &json!({"averageUtilization": 150, "averageValue": "150m"}), "{got:#}");
+        assert_eq!(condition(&got, "ScalingLimited")["reason"], "TooManyReplicas");
+        world.merge(&format!("{BEHAVIORS}/busy"), used("10m")).await;
+        world.pass(900).await;
+        assert_eq!(replicas().await, 2);
+        let got = world.get(&format!("{SCALERS}/web")).await;
+        assert_eq!(condition(&got, "ScalingLimited")["reason"], "TooFewReplicas", "{got:#}");
     })
     .unwrap();
 }
