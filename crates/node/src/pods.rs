@@ -25,7 +25,7 @@ use crate::world::{Inventory, Placed, Settled, World};
 /// When a kubelet looks again at what it could not do.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// How often a kubelet lists what its runtime has (the reference's generic PLEG): a sandbox that is ready is told together
+/// How often a kubelet lists what its runtime has (the reference's generic PLEG): that a sandbox is ready is told together
 /// with what its containers do within that time.
 const RELIST: Duration = Duration::from_secs(1);
 
@@ -42,6 +42,8 @@ struct Step {
     next: Option<Timestamp>,
     events: Vec<Event>,
     stopped: bool,
+    /// Its sandbox is new, and more is due before a kubelet would list it.
+    unlisted: bool,
 }
 
 /// What a kubelet makes of a pod.
@@ -125,7 +127,9 @@ impl Kubelets {
         facts.pending = pending.as_ref();
         let status = status::status(&plan, &placed.sandbox, &facts);
         let stopped = placed.sandbox.is_stopped();
-        Outcome::Moved(Box::new(Step { status, next, events: told, stopped }))
+        let soon = |made| next.is_some_and(|next| since(next, made) < RELIST);
+        let unlisted = placed.sandbox.made.is_some_and(soon);
+        Outcome::Moved(Box::new(Step { status, next, events: told, stopped, unlisted }))
     }
 
     /// How far the pod was brought, where it is still as it was told then and nothing is due: most often it comes back
@@ -250,8 +254,7 @@ impl Operator for Kubelets {
                 return Ok(Next::after(AGAIN));
             }
         };
-        let soon = step.next.is_some_and(|next| since(next, now) < RELIST);
-        let told = match soon && status::only_sandbox(pod, &step.status) {
+        let told = match step.unlisted && status::only_sandbox(pod, &step.status) {
             true => Ok(pod.metadata.resource_version.clone()),
             false => tell(pod, &step.status, cx).await,
         };
