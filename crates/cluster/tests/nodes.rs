@@ -286,6 +286,37 @@ fn a_deletion_is_never_passed_over() {
 }
 
 #[test]
+fn events_name_the_container_and_the_node_that_tells_them() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        let container = |name: &str| json!([{"name": name, "image": format!("{name}:1")}]);
+        let spec =
+            json!({"nodeName": "node-1", "containers": container("c"), "initContainers": container("i")});
+        world.pod("a", json!({}), spec).await;
+        sleep(2.0).await;
+        let events = world.get("/apis/events.k8s.io/v1/namespaces/default/events").await;
+        let told = |event: &Value| {
+            let text =
+                |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let container = text("/regarding/fieldPath");
+            format!("{} {container} {} {}", text("/reportingInstance"), text("/reason"), text("/note"))
+        };
+        let mut all: Vec<String> = events["items"].as_array().unwrap().iter().map(told).collect();
+        all.retain(|event| !event.contains(" Pull"));
+        all.sort();
+        let want = [
+            "node-1 spec.containers{c} Created Container created",
+            "node-1 spec.containers{c} Started Container started",
+            "node-1 spec.initContainers{i} Created Container created",
+            "node-1 spec.initContainers{i} Started Container started",
+        ];
+        assert_eq!(all, want);
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
 fn usage_is_served_as_metrics() {
     simulate(async || {
         let world = World::start(2, "").await;

@@ -191,7 +191,8 @@ async fn report(
     if was != is {
         let what = if is.as_deref() == Some("True") { "NodeReady" } else { "NodeNotReady" };
         let text = format!("Node {} status is now: {what}", machine.name());
-        cx.recorder().record(node.object_ref(&()), Event::normal(what, text).action("Reporting")).await;
+        let event = Event::normal(what, text).action("Reporting").instance(machine.name());
+        cx.recorder().record(node.object_ref(&()), event).await;
     }
     Ok(())
 }
@@ -201,8 +202,7 @@ async fn tell_reboot(machine: Machine, cx: &TaskContext) {
         let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
         let boot = info.map(|i| i.boot_id.clone()).unwrap_or_default();
         let text = format!("Node {} has been rebooted, boot id: {boot}", machine.name());
-        cx.recorder()
-            .record(node.object_ref(&()), Event::warning("Rebooted", text).action("Reporting"))
-            .await;
+        let event = Event::warning("Rebooted", text).action("Reporting").instance(machine.name());
+        cx.recorder().record(node.object_ref(&()), event).await;
     }
 }

@@ -76,14 +76,15 @@ impl Kubelets {
             {
                 let reason = format!("OutOf{}", lacks.resource);
                 let status = status::rejected(pod, &reason, &lacks.text(), &facts);
-                let event = Event::warning(reason, lacks.text()).action("Admitting");
+                let event = Event::warning(reason, lacks.text()).action("Admitting").instance(machine.name());
                 return Outcome::Rejected(Box::new((status, event)));
             }
             let Some(placed) = place(&mut inventory, pod, machine, generation, state.boots, now) else {
                 return Outcome::NoAddress;
             };
             inventory.insert(key.clone(), placed);
-            let invalid = |why| Event::warning("InvalidBehavior", why).action("Simulating");
+            let invalid =
+                |why| Event::warning("InvalidBehavior", why).action("Simulating").instance(machine.name());
             told.extend(annotations::problems(pod).into_iter().map(invalid));
         }
         let Some((placed, holding)) = inventory.both(key) else { return Outcome::NoAddress };
@@ -242,7 +243,8 @@ impl Operator for Kubelets {
             }
             Outcome::NoAddress => {
                 let text = format!("{node} has no pod address left");
-                cx.event(Event::warning("FailedCreatePodSandBox", text).action("CreatePodSandBox")).await;
+                let event = Event::warning("FailedCreatePodSandBox", text).action("CreatePodSandBox");
+                cx.event(event.instance(node)).await;
                 return Ok(Next::after(AGAIN));
             }
         };

@@ -176,8 +176,8 @@ fn a_plain_pod_passes_through_the_real_phases() {
         &life,
         &[
             "0.03 Pulled: Container image 'redis:7' already present on machine and can be accessed by the pod",
-            "0.09 Created: Container created: c",
-            "0.09 Started: Container started: c",
+            "0.09 Created: Container created",
+            "0.09 Started: Container started",
             "600 Killing: Stopping container c",
         ],
     );
