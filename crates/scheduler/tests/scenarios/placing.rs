@@ -40,8 +40,8 @@ async fn a_pod_without_room_says_why_and_goes_when_there_is_some() {
     assert_eq!(reason, "Unschedulable");
     assert_eq!(
         message,
-        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). preemption: 0/2 nodes are \
-         available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, \
+         preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
     );
     assert_eq!(world.event("second", "FailedScheduling").await.note, Some(message));
     world.delete("first").await;
