@@ -175,13 +175,18 @@ async fn report(
         conditions.push(json!({"type": gone.kind, "$patch": "delete"}));
     }
     let images = world.inventory().machine(machine).images();
-    let patch = Patch::Strategic(json!({"status": {
+    let mut patch = json!({"status": {
         "conditions": conditions,
         "capacity": status.capacity,
         "allocatable": status.allocatable,
         "nodeInfo": status.node_info,
         "images": images,
-    }}));
+    }});
+    // In one write with the number of devices, as kubelets too send annotations with the status.
+    if let Some(annotations) = world.fleet.annotations(state) {
+        patch["metadata"] = json!({"annotations": annotations});
+    }
+    let patch = Patch::Strategic(patch);
     match cx.writer().patch_status::<Node, _>(&key, &patch).await {
         Err(e) if !e.is_not_found() => return Err(e),
         _ => {}

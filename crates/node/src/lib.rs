@@ -5,6 +5,7 @@
 //! update each, and no process runs.
 //! Invariant: nothing here knows who bound a pod or who made it.
 
+mod accelerators;
 pub mod behavior;
 mod behaviors;
 mod events;
