@@ -3,6 +3,7 @@
 mod basic;
 mod claims;
 mod groups;
+mod hints;
 mod preemption;
 mod properties;
 mod rules;
