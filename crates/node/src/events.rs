@@ -13,8 +13,11 @@ use crate::status::{DEADLINE, pull_error};
 /// container.
 pub(crate) fn events(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Event> {
     let node = plan.pod().spec.as_ref().and_then(|s| s.node_name.as_deref()).unwrap_or_default();
-    let field =
-        plan.containers.get(news.container).filter(|_| !matches!(news.what, What::Deadline)).map(|c| {
+    let field = plan
+        .containers
+        .get(news.container)
+        .filter(|_| !matches!(news.what, What::Deadline | What::FailedMount))
+        .map(|c| {
             let list = match c.part {
                 Part::Init | Part::Sidecar => "initContainers",
                 Part::Main => "containers",
@@ -71,6 +74,15 @@ fn texts(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Event> {
                 Event::warning("ErrImageNeverPull", text).action("Pulling"),
                 failed("Error: ErrImageNeverPull".to_owned()),
             ]
+        }
+        What::FailedMount => {
+            let Some((volume, why)) = &plan.lacking.volume else { return Vec::new() };
+            let text = format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}");
+            vec![Event::warning("FailedMount", text).action("Mounting")]
+        }
+        What::Misconfigured => {
+            let why = plan.misconfigured(news.container).unwrap_or_default();
+            vec![failed(format!("Error: {why}"))]
         }
         What::Started => vec![
             Event::normal("Created", "Container created").action("Starting"),

@@ -17,6 +17,7 @@ use crate::behavior::nodes::NodeState;
 use crate::events::events;
 use crate::fleet::Machine;
 use crate::machines::{Holding, requests};
+use crate::references::{self, Lacking};
 use crate::resize;
 use crate::runtime::{Advance, Plan, Sandbox, What, since};
 use crate::status::{self, Facts};
@@ -56,12 +57,20 @@ impl Kubelets {
     }
 
     /// Moves the pod's sandbox to `now`.
-    fn advance(&self, key: &Key, pod: &Pod, machine: Machine, state: &NodeState, now: Timestamp) -> Outcome {
+    fn advance(
+        &self,
+        key: &Key,
+        pod: &Pod,
+        lacking: Lacking,
+        machine: Machine,
+        state: &NodeState,
+        now: Timestamp,
+    ) -> Outcome {
         let (generation, choice) = self.world.choice();
         let mut inventory = self.world.inventory();
         let plan = {
             let holding = inventory.machine(machine);
-            Plan::new(pod, &choice, |image| holding.has_image(image))
+            Plan::new(pod, &choice, |image| holding.has_image(image)).lacking(lacking)
         };
         let host = machine.address().to_string();
         let mut facts = Facts { host: &host, pending: None, now };
@@ -233,7 +242,12 @@ impl Operator for Kubelets {
         if let Some(Settled { next, .. }) = self.settled(cx.key(), pod, &state, now) {
             return Ok(again(next, &state, now));
         }
-        let step = match self.advance(cx.key(), pod, machine, &state, now) {
+        let lacking = if pod.metadata.deletion_timestamp.is_none() {
+            references::look(pod, cx.writer()).await?
+        } else {
+            Lacking::default()
+        };
+        let step = match self.advance(cx.key(), pod, lacking, machine, &state, now) {
             Outcome::Moved(step) => step,
             Outcome::Rejected(rejected) => {
                 let (status, event) = *rejected;
