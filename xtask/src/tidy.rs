@@ -1,7 +1,9 @@
-//! The house rules that a compiler doesn't know: imports point one way, every file says what it is, files stay
-//! small. Runs as a chore and as a test.
+//! The house rules that a compiler doesn't know: imports point one way, every file says what it is and is part of
+//! something, files stay small. Runs as a chore and as a test.
 
-use std::collections::BTreeMap;
+mod orphans;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
@@ -77,6 +79,7 @@ pub(crate) fn check() -> Result<usize, String> {
     let rules: BTreeMap<&str, &[&str]> = MAY_IMPORT.iter().copied().collect();
     let mut faults = Vec::new();
     let mut files = Vec::new();
+    let mut roots = BTreeSet::new();
     for package in &metadata.packages {
         let name = package.name.as_str();
         let Some(allowed) = rules.get(name) else {
@@ -95,6 +98,7 @@ pub(crate) fn check() -> Result<usize, String> {
                 faults.push(format!("{name} works on JSON values and must not import {of}"));
             }
         }
+        roots.extend(package.targets.iter().map(|t| t.src_path.as_std_path().to_owned()));
         let root = package.manifest_path.parent().map(|p| p.as_std_path().to_owned()).unwrap_or_default();
         for folder in ["src", "tests", "benches"] {
             sources(&root.join(folder), &mut files);
@@ -103,6 +107,9 @@ pub(crate) fn check() -> Result<usize, String> {
     files.sort();
     for file in &files {
         faults.extend(faults_of(file));
+    }
+    for file in orphans::orphans(&files, roots, |file| std::fs::read_to_string(file).ok()) {
+        faults.push(format!("{}: no mod reaches it, so no compiler reads it", file.display()));
     }
     if faults.is_empty() { Ok(files.len()) } else { Err(format!("not tidy:\n  {}", faults.join("\n  "))) }
 }

@@ -286,6 +286,76 @@ fn a_deletion_is_never_passed_over() {
 }
 
 #[test]
+fn events_name_the_container_and_the_node_that_tells_them() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        let container = |name: &str| json!([{"name": name, "image": format!("{name}:1")}]);
+        let spec =
+            json!({"nodeName": "node-1", "containers": container("c"), "initContainers": container("i")});
+        world.pod("a", json!({}), spec).await;
+        sleep(2.0).await;
+        let events = world.get("/apis/events.k8s.io/v1/namespaces/default/events").await;
+        let told = |event: &Value| {
+            let text =
+                |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let container = text("/regarding/fieldPath");
+            format!("{} {container} {} {}", text("/reportingInstance"), text("/reason"), text("/note"))
+        };
+        let mut all: Vec<String> = events["items"].as_array().unwrap().iter().map(told).collect();
+        all.retain(|event| !event.contains(" Pull"));
+        all.sort();
+        let want = [
+            "node-1 spec.containers{c} Created Container created",
+            "node-1 spec.containers{c} Started Container started",
+            "node-1 spec.initContainers{i} Created Container created",
+            "node-1 spec.initContainers{i} Started Container started",
+        ];
+        assert_eq!(all, want);
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn pods_start_once_what_they_are_configured_with_is_there() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        let reference = json!({"secretKeyRef": {"name": "password", "key": "word"}});
+        let env = json!([{"name": "c", "image": "i", "env": [{"name": "WORD", "valueFrom": reference}]}]);
+        world.pod("env", json!({}), json!({"containers": env})).await;
+        let volumes = json!([{"name": "v", "configMap": {"name": "settings"}}]);
+        world.pod("volume", json!({}), json!({"volumes": volumes})).await;
+        sleep(4.0).await;
+        assert_eq!(world.seen("env").await, "Pending CreateContainerConfigError[0]");
+        assert_eq!(world.seen("volume").await, "Pending ContainerCreating[0]");
+        let told = world.get("/apis/events.k8s.io/v1/namespaces/default/events").await;
+        let told: Vec<String> =
+            told["items"].as_array().unwrap().iter().map(|e| e["note"].to_string()).collect();
+        for text in [
+            "Error: secret \\\"password\\\" not found",
+            "MountVolume.SetUp failed for volume \\\"v\\\" : configmap \\\"settings\\\" not found",
+        ] {
+            assert!(told.iter().any(|note| note.contains(text)), "{text}: {told:?}");
+        }
+        let base = "/api/v1/namespaces/default";
+        let secret = json!({"metadata": {"name": "password"}, "stringData": {"else": "x"}});
+        world.send("POST", &format!("{base}/secrets"), secret).await;
+        world.send("POST", &format!("{base}/configmaps"), json!({"metadata": {"name": "settings"}})).await;
+        sleep(20.0).await;
+        assert_eq!(world.seen("volume").await, "Running running[0]+");
+        let waits = world.get(&format!("{PODS}/env")).await;
+        let waits = &waits["status"]["containerStatuses"][0]["state"]["waiting"];
+        assert_eq!(waits["message"], "couldn't find key word in Secret default/password");
+        let word = json!({"stringData": {"word": "x"}});
+        world.send("PATCH", &format!("{base}/secrets/password"), word).await;
+        sleep(11.0).await;
+        assert_eq!(world.seen("env").await, "Running running[0]+");
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
 fn usage_is_served_as_metrics() {
     simulate(async || {
         let world = World::start(2, "").await;

@@ -4,12 +4,35 @@
 
 use homeostat_sdk::Event;
 
+use crate::behavior::choice::Part;
 use crate::behavior::span::go;
 use crate::runtime::{News, Plan, ProbeKind, Sandbox, What, Why};
 use crate::status::{DEADLINE, pull_error};
 
-/// The events for one piece of news, in order.
+/// The events for one piece of news, in order, told by the pod's node and, but for those of the whole pod, about the
+/// container.
 pub(crate) fn events(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Event> {
+    let node = plan.pod().spec.as_ref().and_then(|s| s.node_name.as_deref()).unwrap_or_default();
+    let field = plan
+        .containers
+        .get(news.container)
+        .filter(|_| !matches!(news.what, What::Deadline | What::FailedMount))
+        .map(|c| {
+            let list = match c.part {
+                Part::Init | Part::Sidecar => "initContainers",
+                Part::Main => "containers",
+                Part::Ephemeral => "ephemeralContainers",
+            };
+            format!("spec.{list}{{{}}}", c.name)
+        });
+    let told = texts(plan, sandbox, news).into_iter().map(|event| event.instance(node));
+    match field {
+        Some(field) => told.map(|event| event.field(&*field)).collect(),
+        None => told.collect(),
+    }
+}
+
+fn texts(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Event> {
     let Some(container) = plan.containers.get(news.container) else { return Vec::new() };
     let (name, image) = (container.name, container.image);
     let act = sandbox.containers.get(news.container).map(|r| plan.act(news.container, r.restarts));
@@ -52,14 +75,23 @@ pub(crate) fn events(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Eve
                 failed("Error: ErrImageNeverPull".to_owned()),
             ]
         }
+        What::FailedMount => {
+            let Some((volume, why)) = &plan.lacking.volume else { return Vec::new() };
+            let text = format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}");
+            vec![Event::warning("FailedMount", text).action("Mounting")]
+        }
+        What::Misconfigured => {
+            let why = plan.misconfigured(news.container).unwrap_or_default();
+            vec![failed(format!("Error: {why}"))]
+        }
         What::Started => vec![
-            Event::normal("Created", format!("Container created: {name}")).action("Starting"),
-            Event::normal("Started", format!("Container started: {name}")).action("Starting"),
+            Event::normal("Created", "Container created").action("Starting"),
+            Event::normal("Started", "Container started").action("Starting"),
         ],
         What::StartFailed => {
             let why = act.and_then(|a| a.start_error.clone()).unwrap_or_default();
             vec![
-                Event::normal("Created", format!("Container created: {name}")).action("Starting"),
+                Event::normal("Created", "Container created").action("Starting"),
                 failed(format!("Error: {why}")),
             ]
         }

@@ -16,6 +16,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::accelerators;
 use crate::behavior::nodes::NodeState;
 use crate::options::NodeOptions;
 use crate::status::whole;
@@ -92,6 +93,12 @@ impl Fleet {
         all
     }
 
+    /// A machine's annotations: how its devices lie, and which of them work.
+    pub fn annotations(&self, state: &NodeState) -> Option<BTreeMap<String, String>> {
+        let topology = accelerators::topology(&self.options.capacity, state)?;
+        Some([(accelerators::TOPOLOGY.to_owned(), topology)].into())
+    }
+
     /// The Node object that a machine registers.
     pub fn node(&self, machine: Machine, now: Timestamp) -> Node {
         let name = machine.name();
@@ -100,6 +107,7 @@ impl Fleet {
             metadata: ObjectMeta {
                 name: Some(name.clone()),
                 labels: Some(self.labels(machine)),
+                annotations: self.annotations(&NodeState::default()),
                 ..ObjectMeta::default()
             },
             spec: Some(NodeSpec {

@@ -175,13 +175,18 @@ async fn report(
         conditions.push(json!({"type": gone.kind, "$patch": "delete"}));
     }
     let images = world.inventory().machine(machine).images();
-    let patch = Patch::Strategic(json!({"status": {
+    let mut patch = json!({"status": {
         "conditions": conditions,
         "capacity": status.capacity,
         "allocatable": status.allocatable,
         "nodeInfo": status.node_info,
         "images": images,
-    }}));
+    }});
+    // In one write with the number of devices, as kubelets too send annotations with the status.
+    if let Some(annotations) = world.fleet.annotations(state) {
+        patch["metadata"] = json!({"annotations": annotations});
+    }
+    let patch = Patch::Strategic(patch);
     match cx.writer().patch_status::<Node, _>(&key, &patch).await {
         Err(e) if !e.is_not_found() => return Err(e),
         _ => {}
@@ -191,7 +196,8 @@ async fn report(
     if was != is {
         let what = if is.as_deref() == Some("True") { "NodeReady" } else { "NodeNotReady" };
         let text = format!("Node {} status is now: {what}", machine.name());
-        cx.recorder().record(node.object_ref(&()), Event::normal(what, text).action("Reporting")).await;
+        let event = Event::normal(what, text).action("Reporting").instance(machine.name());
+        cx.recorder().record(node.object_ref(&()), event).await;
     }
     Ok(())
 }
@@ -201,8 +207,7 @@ async fn tell_reboot(machine: Machine, cx: &TaskContext) {
         let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
         let boot = info.map(|i| i.boot_id.clone()).unwrap_or_default();
         let text = format!("Node {} has been rebooted, boot id: {boot}", machine.name());
-        cx.recorder()
-            .record(node.object_ref(&()), Event::warning("Rebooted", text).action("Reporting"))
-            .await;
+        let event = Event::warning("Rebooted", text).action("Reporting").instance(machine.name());
+        cx.recorder().record(node.object_ref(&()), event).await;
     }
 }

@@ -5,6 +5,7 @@
 //! update each, and no process runs.
 //! Invariant: nothing here knows who bound a pod or who made it.
 
+mod accelerators;
 pub mod behavior;
 mod behaviors;
 mod events;
@@ -13,6 +14,7 @@ mod heartbeat;
 mod machines;
 mod options;
 mod pods;
+mod references;
 mod resize;
 pub mod runtime;
 pub mod status;
@@ -50,6 +52,8 @@ pub fn roles() -> Vec<Value> {
         rule("coordination.k8s.io", "leases", &["create", "patch"]),
         rule("", "pods", &["delete"]),
         rule("", "pods/status", &["patch"]),
+        rule("", "configmaps", &["get"]),
+        rule("", "secrets", &["get"]),
         rule("events.k8s.io", "events", &["create", "patch"]),
         rule("apiextensions.k8s.io", "customresourcedefinitions", &["create", "patch"]),
     ];

@@ -17,6 +17,7 @@ use crate::behavior::nodes::NodeState;
 use crate::events::events;
 use crate::fleet::Machine;
 use crate::machines::{Holding, requests};
+use crate::references::{self, Lacking};
 use crate::resize;
 use crate::runtime::{Advance, Plan, Sandbox, What, since};
 use crate::status::{self, Facts};
@@ -62,12 +63,20 @@ impl Kubelets {
     }
 
     /// Moves the pod's sandbox to `now`.
-    fn advance(&self, key: &Key, pod: &Pod, machine: Machine, state: &NodeState, now: Timestamp) -> Outcome {
+    fn advance(
+        &self,
+        key: &Key,
+        pod: &Pod,
+        lacking: Lacking,
+        machine: Machine,
+        state: &NodeState,
+        now: Timestamp,
+    ) -> Outcome {
         let (generation, choice) = self.world.choice();
         let mut inventory = self.world.inventory();
         let plan = {
             let holding = inventory.machine(machine);
-            Plan::new(pod, &choice, |image| holding.has_image(image))
+            Plan::new(pod, &choice, |image| holding.has_image(image)).lacking(lacking)
         };
         let host = machine.address().to_string();
         let mut facts = Facts { host: &host, pending: None, now };
@@ -82,14 +91,15 @@ impl Kubelets {
             {
                 let reason = format!("OutOf{}", lacks.resource);
                 let status = status::rejected(pod, &reason, &lacks.text(), &facts);
-                let event = Event::warning(reason, lacks.text()).action("Admitting");
+                let event = Event::warning(reason, lacks.text()).action("Admitting").instance(machine.name());
                 return Outcome::Rejected(Box::new((status, event)));
             }
             let Some(placed) = place(&mut inventory, pod, machine, generation, state.boots, now) else {
                 return Outcome::NoAddress;
             };
             inventory.insert(key.clone(), placed);
-            let invalid = |why| Event::warning("InvalidBehavior", why).action("Simulating");
+            let invalid =
+                |why| Event::warning("InvalidBehavior", why).action("Simulating").instance(machine.name());
             told.extend(annotations::problems(pod).into_iter().map(invalid));
         }
         let Some((placed, holding)) = inventory.both(key) else { return Outcome::NoAddress };
@@ -240,7 +250,12 @@ impl Operator for Kubelets {
         if let Some(Settled { next, .. }) = self.settled(cx.key(), pod, &state, now) {
             return Ok(again(next, &state, now));
         }
-        let step = match self.advance(cx.key(), pod, machine, &state, now) {
+        let lacking = if pod.metadata.deletion_timestamp.is_none() {
+            references::look(pod, cx.writer()).await?
+        } else {
+            Lacking::default()
+        };
+        let step = match self.advance(cx.key(), pod, lacking, machine, &state, now) {
             Outcome::Moved(step) => step,
             Outcome::Rejected(rejected) => {
                 let (status, event) = *rejected;
@@ -250,7 +265,8 @@ impl Operator for Kubelets {
             }
             Outcome::NoAddress => {
                 let text = format!("{node} has no pod address left");
-                cx.event(Event::warning("FailedCreatePodSandBox", text).action("CreatePodSandBox")).await;
+                let event = Event::warning("FailedCreatePodSandBox", text).action("CreatePodSandBox");
+                cx.event(event.instance(node)).await;
                 return Ok(Next::after(AGAIN));
             }
         };

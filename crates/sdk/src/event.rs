@@ -43,6 +43,8 @@ pub struct Event {
     note: String,
     action: String,
     related: Option<ObjectReference>,
+    field: Option<String>,
+    instance: Option<String>,
 }
 
 impl Event {
@@ -54,6 +56,8 @@ impl Event {
             note: note.into(),
             action: "Reconcile".into(),
             related: None,
+            field: None,
+            instance: None,
         }
     }
 
@@ -75,6 +79,22 @@ impl Event {
         self.related = Some(object);
         self
     }
+
+    /// The part of the object that it is about, as `regarding.fieldPath` has it: `spec.containers{web}` for a pod's
+    /// container of that name. The same event about two parts is two events.
+    #[must_use]
+    pub fn field(mut self, path: impl Into<String>) -> Self {
+        self.field = Some(path.into());
+        self
+    }
+
+    /// Who tells it, where one recorder speaks for many: `reportingInstance`, such as the node of a kubelet. The
+    /// recorder's own name where it isn't said.
+    #[must_use]
+    pub fn instance(mut self, name: impl Into<String>) -> Self {
+        self.instance = Some(name.into());
+        self
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -84,6 +104,8 @@ struct Same {
     reason: String,
     action: String,
     note: String,
+    field: Option<String>,
+    instance: Option<String>,
 }
 
 struct Series {
@@ -146,6 +168,8 @@ impl Recorder {
             reason: event.reason.clone(),
             action: event.action.clone(),
             note: event.note.clone(),
+            field: event.field.clone(),
+            instance: event.instance.clone(),
         };
         let step = self.memory.lock().unwrap_or_else(PoisonError::into_inner).step(&same);
         match step {
@@ -164,7 +188,10 @@ impl Recorder {
         }
     }
 
-    async fn create(&self, same: Same, regarding: ObjectReference, event: Event) -> Result<()> {
+    async fn create(&self, same: Same, mut regarding: ObjectReference, event: Event) -> Result<()> {
+        if event.field.is_some() {
+            regarding.field_path = event.field;
+        }
         let now = self.clock.now();
         let namespace = regarding.namespace.clone().unwrap_or_else(|| "default".into());
         let about = regarding.name.clone().unwrap_or_default();
@@ -177,7 +204,7 @@ impl Recorder {
             regarding: Some(regarding),
             related: event.related,
             reporting_controller: Some(self.writer.manager().to_owned()),
-            reporting_instance: Some(self.instance.to_string()),
+            reporting_instance: Some(event.instance.unwrap_or_else(|| self.instance.to_string())),
             type_: Some(if event.warning { "Warning" } else { "Normal" }.into()),
             ..Default::default()
         };

@@ -31,7 +31,9 @@ pub(crate) async fn serve(
         ("pods", "binding", "create") => pods::bind(server, target, call, accepted).await,
         ("pods", "eviction", "create") => pods::evict(server, target, call, accepted).await,
         ("pods", "log", "get") => pods::log(server, target, call),
-        ("pods", "exec" | "attach" | "portforward" | "proxy", _) => pods::connect(server, target, call),
+        ("pods", what @ ("exec" | "attach" | "portforward" | "proxy"), _) => {
+            pods::connect(server, target, call, what)
+        }
         ("nodes" | "services", "proxy", _) => {
             let why = format!("the network of {resource} is simulated: there is nothing to proxy to");
             Err(Status::new(503, "ServiceUnavailable", why))

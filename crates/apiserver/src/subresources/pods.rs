@@ -1,7 +1,10 @@
-//! What only pods have: binding to a node, eviction, and logs (of which there are none without a node).
+//! What only pods have: binding to a node, eviction, and what concerns their processes.
 
 mod disruption;
 mod disruption_target;
+mod process;
+
+pub(crate) use process::{connect, log};
 
 use std::sync::Arc;
 
@@ -123,6 +126,10 @@ pub(crate) async fn bind(
             None => vec![condition],
         };
         new["status"]["conditions"] = conditions.into();
+        // What was only nominated has come about, there or elsewhere (ClearingNominatedNodeNameAfterBinding).
+        if let Some(status) = new["status"].as_object_mut() {
+            status.remove("nominatedNodeName");
+        }
         Ok(Proposal { object: new, applied: true, uid: None })
     };
     w.update(&name, 16, &mut attempt).await?;
@@ -151,56 +158,4 @@ pub(crate) async fn evict(
     }
     verbs::delete::evict(server, target, call, &name, &options).await?;
     Ok(success(StatusCode::CREATED))
-}
-
-/// `GET pods/NAME/log`.
-pub(crate) fn log(server: &Arc<Server>, target: &Target, call: &Call) -> Result<Answer> {
-    let name = &call.info.path_name;
-    let key = object::store_name(&call.info.namespace, name);
-    let record = server
-        .config
-        .store
-        .get(&target.resource.collection, &key)
-        .ok_or_else(|| Status::not_found(&target.resource.id, name))?;
-    let pod = crate::read::value(&record, target);
-    let names = |list: &str| -> Vec<String> {
-        let items = pod["spec"][list].as_array().into_iter().flatten();
-        items.filter_map(|c| c["name"].as_str()).map(str::to_owned).collect()
-    };
-    let (containers, init) = (names("containers"), names("initContainers"));
-    match call.query.get("container").unwrap_or_default() {
-        "" if containers.len() + init.len() > 1 => {
-            let mut why = format!(
-                "a container name must be specified for pod {name}, choose one of: [{}]",
-                containers.join(" ")
-            );
-            if !init.is_empty() {
-                why.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
-            }
-            return Err(Status::bad_request(why));
-        }
-        "" => {}
-        c if containers.iter().chain(&init).chain(&names("ephemeralContainers")).any(|n| n == c) => {}
-        c => return Err(Status::bad_request(format!("container {c} is not valid for pod {name}"))),
-    }
-    if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
-        return Ok(Answer::text(204, ""));
-    }
-    // Simulated nodes run nothing that could say anything.
-    Ok(Answer::text(200, ""))
-}
-
-/// `exec`, `attach`, `portforward`, `proxy`: nodes here run nothing to connect to.
-pub(crate) fn connect(server: &Arc<Server>, target: &Target, call: &Call) -> Result<Answer> {
-    let name = &call.info.path_name;
-    let key = object::store_name(&call.info.namespace, name);
-    let record = server.config.store.get(&target.resource.collection, &key);
-    let record = record.ok_or_else(|| Status::not_found(&target.resource.id, name))?;
-    let pod = crate::read::value(&record, target);
-    match pod["spec"]["nodeName"].as_str().unwrap_or_default() {
-        "" => Err(Status::bad_request(format!("pod {name} does not have a host assigned"))),
-        node => {
-            Err(Status::bad_request(format!("node {node} is simulated: there is no process in pod {name}")))
-        }
-    }
 }

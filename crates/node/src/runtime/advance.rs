@@ -3,6 +3,8 @@
 //! Each event happens at its own time: what follows from it begins there, not when somebody looked. What can happen
 //! at once (the next init container after the one before it) is settled after each event.
 
+use std::time::Duration;
+
 use homeostat_model::Timestamp;
 
 use super::probes::Kind;
@@ -14,6 +16,12 @@ use crate::behavior::choice::Part;
 const MOST_EVENTS: usize = 20_000;
 /// News that one call brings; older ones are no news.
 const MOST_NEWS: usize = 64;
+
+/// A mount that failed is tried again after the first, and twice as long each time up to the last (the volume
+/// manager's `exponentialbackoff`).
+const MOUNTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(122));
+/// A kubelet that could not start a container looks at its pod again (`backOffPeriod`).
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// What came of advancing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,7 +49,7 @@ pub enum What {
     /// Its image is being pulled.
     Pulling,
     /// Its image was pulled, in this time.
-    Pulled(std::time::Duration),
+    Pulled(Duration),
     /// Its image was there.
     Present,
     /// The pull failed.
@@ -50,6 +58,10 @@ pub enum What {
     PullBackOff,
     /// The image is not there and must not be pulled.
     NeverPull,
+    /// A volume of the pod could not be mounted.
+    FailedMount,
+    /// What it is configured with isn't there.
+    Misconfigured,
     /// It was made and started.
     Started,
     /// It was made and could not start.
@@ -120,7 +132,7 @@ impl Sandbox {
         };
         if self.teardown.is_none() {
             if self.made.is_none() {
-                take(Some(after(self.created, plan.delays.sandbox)), Event::Made);
+                take(self.mounts.1.or(Some(after(self.created, plan.delays.sandbox))), Event::Made);
             }
             take(plan.deadline.map(|d| after(self.created, d)), Event::Deadline);
         }
@@ -171,6 +183,7 @@ impl Sandbox {
             Phase::PullFailed => (Some(after(record.since, notice)), Moment::Next),
             Phase::PullBackOff => (record.pulls.until(), Moment::Next),
             Phase::Starting => (Some(after(record.since, act().start)), Moment::Next),
+            Phase::Misconfigured => (Some(after(record.since, AGAIN)), Moment::Next),
             Phase::Exited => {
                 let again = record.end.as_ref().filter(|e| p.restarts_after(e.code));
                 (again.map(|e| after(e.finished, notice)), Moment::Next)
@@ -184,6 +197,12 @@ impl Sandbox {
 
     fn fire(&mut self, plan: &Plan<'_>, event: Event, t: Timestamp, news: &mut Vec<News>) {
         match event {
+            Event::Made if plan.lacking.volume.is_some() => {
+                let (tries, _) = self.mounts;
+                let wait = MOUNTS.0.saturating_mul(1 << tries.min(16)).min(MOUNTS.1);
+                self.mounts = (tries.saturating_add(1), Some(after(t, wait)));
+                news.push(News { at: t, container: 0, what: What::FailedMount });
+            }
             Event::Made => self.made = Some(t),
             Event::Deadline => {
                 news.push(News { at: t, container: 0, what: What::Deadline });
@@ -364,7 +383,7 @@ impl Record {
                 news.push(News { at: t, container: i, what: What::PullBackOff });
                 self.become_(Phase::PullBackOff, t);
             }
-            Phase::PullBackOff => self.begin(plan, i, t, news),
+            Phase::PullBackOff | Phase::Misconfigured => self.begin(plan, i, t, news),
             Phase::Starting => self.start(plan, i, t, news),
             Phase::Exited => {
                 let Some(finished) = self.end.as_ref().map(|e| e.finished) else { return };
@@ -385,6 +404,10 @@ impl Record {
     }
 
     fn start(&mut self, plan: &Plan<'_>, i: usize, t: Timestamp, news: &mut Vec<News>) {
+        if plan.misconfigured(i).is_some() {
+            news.push(News { at: t, container: i, what: What::Misconfigured });
+            return self.become_(Phase::Misconfigured, t);
+        }
         let act = plan.act(i, self.run());
         if let Some(end) = self.end.take() {
             self.last = Some(end);

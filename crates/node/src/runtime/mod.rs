@@ -33,6 +33,8 @@ pub struct Sandbox {
     pub created: Timestamp,
     /// The pod's address.
     pub address: Ipv4Addr,
+    /// How often its volumes could not be mounted, and when they are tried again.
+    pub mounts: (u32, Option<Timestamp>),
     /// When the sandbox itself was made.
     pub made: Option<Timestamp>,
     /// The containers, in the order of the plan.
@@ -51,6 +53,7 @@ impl Sandbox {
         Self {
             created: now,
             address,
+            mounts: (0, None),
             made: None,
             containers: Vec::new(),
             teardown: None,

@@ -10,6 +10,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, ContainerRestartRule, Lifecycle, Pod, Probe};
 
 use crate::behavior::choice::{Act, Choice, Delays, Part, Subject};
+use crate::references::Lacking;
 
 /// A pod's plan.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Plan<'a> {
     pub deadline: Option<Duration>,
     /// The default delays.
     pub delays: Delays,
+    /// ConfigMaps and Secrets that it names and that aren't there.
+    pub lacking: Lacking,
     pod: &'a Pod,
     choice: &'a Choice,
     /// By container: what was asked for last, and after how many restarts.
@@ -155,10 +158,24 @@ impl<'a> Plan<'a> {
             grace: seconds(spec.and_then(|s| s.termination_grace_period_seconds).unwrap_or(30)),
             deadline: spec.and_then(|s| s.active_deadline_seconds).map(seconds),
             delays: *choice.delays(),
+            lacking: Lacking::default(),
             pod,
             choice,
             acts,
         }
+    }
+
+    /// The same, without these.
+    #[must_use]
+    pub fn lacking(mut self, lacking: Lacking) -> Self {
+        self.lacking = lacking;
+        self
+    }
+
+    /// Why a container can't be made.
+    pub fn misconfigured(&self, container: usize) -> Option<&str> {
+        let name = self.containers.get(container)?.name;
+        self.lacking.containers.get(name).map(String::as_str)
     }
 
     /// The pod.

@@ -23,6 +23,8 @@ pub enum Phase {
     PullBackOff,
     /// Its image isn't there and must not be pulled.
     NeverPull,
+    /// What it is configured with isn't there; looked for again in a while.
+    Misconfigured,
     /// The image is there, the process about to be.
     Starting,
     /// Runs.

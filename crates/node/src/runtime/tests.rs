@@ -13,6 +13,7 @@ use super::{Advance, News, Phase, Plan, Sandbox};
 use crate::behavior::choice::Delays;
 use crate::behavior::{Behavior, Choice};
 use crate::events::events;
+use crate::references::Lacking;
 use crate::status::{Facts, status};
 
 /// Without delays of its own, so that seconds can be read.
@@ -37,6 +38,7 @@ pub(crate) struct Life {
     pub(crate) sandbox: Sandbox,
     choice: Choice,
     told: Vec<String>,
+    lacking: Lacking,
     pub(crate) next: Option<Timestamp>,
 }
 
@@ -53,11 +55,11 @@ impl Life {
         });
         let choice = Choice::new(7, delays, behaviors);
         let sandbox = Sandbox::new(at(0.0), [10, 244, 0, 2].into());
-        Self { pod, sandbox, choice, told: Vec::new(), next: None }
+        Self { pod, sandbox, choice, told: Vec::new(), lacking: Lacking::default(), next: None }
     }
 
     fn with_plan<T>(&mut self, f: impl FnOnce(&Plan<'_>, &mut Sandbox, &mut Vec<News>) -> T) -> T {
-        let plan = Plan::new(&self.pod, &self.choice, |_| true);
+        let plan = Plan::new(&self.pod, &self.choice, |_| true).lacking(self.lacking.clone());
         let mut news = Vec::new();
         let result = f(&plan, &mut self.sandbox, &mut news);
         for item in &news {
@@ -176,10 +178,45 @@ fn a_plain_pod_passes_through_the_real_phases() {
         &life,
         &[
             "0.03 Pulled: Container image 'redis:7' already present on machine and can be accessed by the pod",
-            "0.09 Created: Container created: c",
-            "0.09 Started: Container started: c",
+            "0.09 Created: Container created",
+            "0.09 Started: Container started",
             "600 Killing: Stopping container c",
         ],
+    );
+}
+
+#[test]
+fn a_container_waits_for_what_it_is_configured_with() {
+    let mut life = Life::new(json!({"containers": [{"name": "c", "image": "i"}, {"name": "d"}]}), &[]);
+    life.lacking.containers.insert("c".into(), "secret \"x\" not found".into());
+    assert_eq!(life.to(5.0).seen(5.0), "Pending c:CreateContainerConfigError[0] d:running[0]+");
+    let waiting = life.status(5.0).container_statuses.unwrap()[0].state.clone().unwrap().waiting.unwrap();
+    assert_eq!(waiting.message.as_deref(), Some("secret \"x\" not found"));
+    life.to(15.0);
+    life.lacking = Lacking::default();
+    assert_eq!(life.to(19.0).seen(19.0), "Pending c:CreateContainerConfigError[0] d:running[0]+");
+    assert_eq!(life.to(20.0).seen(20.0), "Running c:running[0]+ d:running[0]+");
+    let told: Vec<&String> = life.told.iter().filter(|t| t.contains("Failed:")).collect();
+    let want = ["0 Failed: Error: secret 'x' not found", "10 Failed: Error: secret 'x' not found"];
+    assert_eq!(told, want);
+}
+
+#[test]
+fn a_pod_waits_for_its_volumes() {
+    let spec = json!({"initContainers": [{"name": "i"}], "containers": [{"name": "c"}]});
+    let mut life = Life::new(spec, &[]);
+    life.lacking.volume = Some(("v".into(), "configmap \"x\" not found".into()));
+    assert_eq!(life.to(3.0).seen(3.0), "Pending i:PodInitializing[0] c:PodInitializing[0]");
+    assert_eq!(life.status(3.0).pod_ip, None);
+    life.lacking = Lacking::default();
+    // Tried at 0, 0.5, 1.5, 3.5 s.
+    assert_eq!(life.to(3.4).seen(3.4), "Pending i:PodInitializing[0] c:PodInitializing[0]");
+    assert_eq!(life.to(5.0).seen(5.0), "Running i:Completed(0)[0]+ c:running[0]+");
+    let why = "FailedMount: MountVolume.SetUp failed for volume 'v' : configmap 'x' not found";
+    let told: Vec<&String> = life.told.iter().filter(|t| t.contains("FailedMount")).collect();
+    assert_eq!(
+        told,
+        [format!("0 {why}"), format!("0.5 {why}"), format!("1.5 {why}")].iter().collect::<Vec<_>>()
     );
 }
 

@@ -120,6 +120,7 @@ fn waiting(
             let text = format!("Container image \"{image}\" is not present with pull policy of Never");
             ("ErrImageNeverPull", Some(text))
         }
+        Phase::Misconfigured => ("CreateContainerConfigError", plan.misconfigured(i).map(ToOwned::to_owned)),
         Phase::BackOff => {
             let (delay, name) = (go(record.backoff.delay()), p.name);
             let pod = full_name(plan.pod());

@@ -246,3 +246,16 @@ pub(super) fn gang(args: &Value, _: &Entropy) -> Result<p::Gang, String> {
         None => Ok(p::Gang::default()),
     }
 }
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DynamicResourcesArgs {
+    /// Limits the search for devices, of which there is none here.
+    #[serde(rename = "filterTimeout")]
+    _filter_timeout: Option<String>,
+}
+
+pub(super) fn dynamic_resources(args: &Value, _: &Entropy) -> Result<p::DynamicResources, String> {
+    let _: DynamicResourcesArgs = read(args, "DynamicResourcesArgs")?;
+    Ok(p::DynamicResources)
+}

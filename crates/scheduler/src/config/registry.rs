@@ -29,10 +29,13 @@ pub const DEFAULT_PLUGINS: &[(&str, i64)] = &[
     ("VolumeZone", 0),
     ("PodTopologySpread", 2),
     ("InterPodAffinity", 2),
+    // Before preemption: to take an unused claim back is better than to evict a pod.
+    ("DynamicResources", 0),
     ("DefaultPreemption", 0),
     ("NodeResourcesBalancedAllocation", 1),
     ("ImageLocality", 1),
     ("DefaultBinder", 0),
+    ("NodeDeclaredFeatures", 0),
 ];
 
 /// The plugins that there are, by name.
@@ -59,7 +62,7 @@ fn made<P: Plugin + 'static>(make: fn(&Value, &Entropy) -> Result<P, String>) ->
 
 impl Default for Registry {
     fn default() -> Self {
-        let all: [(&str, Factory); 20] = [
+        let all: [(&str, Factory); 22] = [
             ("SchedulingGates", plain(|| p::SchedulingGates)),
             ("PrioritySort", plain(|| p::PrioritySort)),
             ("NodeUnschedulable", plain(|| p::NodeUnschedulable)),
@@ -74,10 +77,12 @@ impl Default for Registry {
             ("VolumeZone", plain(|| p::VolumeZone)),
             ("PodTopologySpread", made(args::pod_topology_spread)),
             ("InterPodAffinity", made(args::inter_pod_affinity)),
+            ("DynamicResources", made(args::dynamic_resources)),
             ("DefaultPreemption", made(args::default_preemption)),
             ("NodeResourcesBalancedAllocation", made(args::balanced_allocation)),
             ("ImageLocality", plain(|| p::ImageLocality)),
             ("DefaultBinder", plain(|| p::DefaultBinder)),
+            ("NodeDeclaredFeatures", plain(|| p::NodeDeclaredFeatures)),
             ("Accelerators", plain(|| p::Accelerators)),
             ("Gang", made(args::gang)),
         ];

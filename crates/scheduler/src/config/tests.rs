@@ -42,7 +42,8 @@ fn without_a_word_everything_is_the_references() {
         "ImageLocality 1",
     ];
     assert_eq!(at("", "score"), scores);
-    assert_eq!(at("", "postFilter"), ["DefaultPreemption"]);
+    assert_eq!(at("", "postFilter"), ["DynamicResources", "DefaultPreemption"]);
+    assert_eq!(at("", "filter").last().map(String::as_str), Some("NodeDeclaredFeatures"));
 }
 
 #[test]
@@ -71,6 +72,15 @@ fn plugins_are_taken_away_added_and_weighed() {
     assert_eq!(at(over, "filter")[..2], ["NodePorts", "NodeUnschedulable"]);
     let only = "profiles: [{plugins: {filter: {disabled: [{name: NodePorts}]}}}]";
     assert!(!at(only, "filter").contains(&"NodePorts".to_owned()));
+}
+
+#[test]
+fn every_default_plugin_can_be_named() {
+    let names = "profiles: [{plugins: {multiPoint: {enabled: [{name: DynamicResources}, {name: NodeDeclaredFeatures}]}}, \
+                 pluginConfig: [{name: DynamicResources, args: {kind: DynamicResourcesArgs, filterTimeout: 10s}}]}]";
+    assert_eq!(at(names, "filter"), at("", "filter"));
+    let off = "profiles: [{plugins: {multiPoint: {disabled: [{name: DynamicResources}, {name: NodeDeclaredFeatures}]}}}]";
+    assert_eq!(at(off, "postFilter"), ["DefaultPreemption"]);
 }
 
 #[test]

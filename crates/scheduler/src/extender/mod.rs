@@ -3,6 +3,7 @@
 //! An extender narrows the nodes, adds to their scores, agrees to who makes room, or binds. One that doesn't answer
 //! stops the pod's attempt, unless it is ignorable. Invariant: a node that an extender names was offered to it.
 
+mod answer;
 mod http;
 pub mod protocol;
 #[cfg(test)]
@@ -13,12 +14,13 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 pub use self::http::Http;
 use crate::config::ExtenderConfig;
 use crate::framework::{Candidate, Diagnosis, EXTENDER, MAX_SCORE, Status};
 use crate::snapshot::{NodeInfo, PodInfo, Snapshot};
+use answer::Read;
 use protocol::{
     ExtenderArgs, ExtenderBindingArgs, ExtenderBindingResult, ExtenderFilterResult, ExtenderPreemptionArgs,
     ExtenderPreemptionResult, HostPriority, MetaPod, MetaVictims, NodeList, Victims,
@@ -69,7 +71,7 @@ impl Extender {
             .any(|(name, _)| self.config.manages(name))
     }
 
-    async fn ask<A: Serialize, R: DeserializeOwned>(&self, verb: &str, args: &A) -> Result<R, String> {
+    async fn ask<A: Serialize, R: Read>(&self, verb: &str, args: &A) -> Result<R, String> {
         let url = format!("{}/{verb}", self.config.url_prefix.trim_end_matches('/'));
         let body = serde_json::to_vec(args).map_err(|e| e.to_string())?;
         let answer = tokio::time::timeout(self.config.timeout(), self.transport.post(&url, body));
@@ -77,7 +79,8 @@ impl Extender {
         if code != 200 {
             return Err(format!("failed {verb} with extender at URL {url}, code {code}"));
         }
-        serde_json::from_slice(&body).map_err(|e| format!("answer of {url}: {e}"))
+        let answer: Value = serde_json::from_slice(&body).map_err(|e| format!("answer of {url}: {e}"))?;
+        R::of(&answer).map_err(|e| format!("answer of {url}: {e}"))
     }
 
     fn args(&self, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) -> ExtenderArgs {
@@ -105,7 +108,7 @@ impl Extender {
         }
         let names: Vec<String> = match (result.node_names, result.nodes) {
             (Some(names), _) if self.config.node_cache_capable => names,
-            (_, Some(list)) => list.items.into_iter().filter_map(|n| n.metadata.name).collect(),
+            (_, Some(names)) => names,
             _ => Vec::new(),
         };
         let mut passed = Vec::new();

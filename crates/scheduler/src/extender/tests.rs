@@ -178,3 +178,51 @@ async fn one_can_bind() {
     let (extenders, _) = extender("filterVerb: f", |_, _| Ok((200, json!({}))));
     assert_eq!(extenders.bind(&pod, "a").await, Ok(false));
 }
+
+/// As an extender in another language may write, which kube-scheduler takes all the same.
+#[tokio::test]
+async fn answers_are_read_as_go_reads_them() {
+    let (snapshot, pod, nodes) = world(&["a", "b", "c"]);
+    let filter = |answer: Value, config: &'static str| {
+        let (nodes, pod) = (nodes.clone(), pod.clone());
+        async move {
+            let (extenders, _) = extender(config, move |_, _| Ok((200, answer.clone())));
+            let mut diagnosis = Diagnosis::new(3);
+            let left = extenders.filter(&pod, nodes, &mut diagnosis).await;
+            left.map(|left| (names(&left), diagnosis)).map_err(|why| why.message())
+        }
+    };
+    let lower = json!({"nodes": {"items": [{"metadata": {"name": "a", "labels": null}}]}, "nodeNames": null,
+        "failednodes": {"b": "too far", "c": null}, "failedAndUnresolvableNodes": null, "error": null, "more": 1});
+    let (left, diagnosis) = filter(lower, "filterVerb: filter").await.unwrap();
+    assert_eq!((left, diagnosis.code("c")), (vec!["a".to_owned()], Some(Code::Unschedulable)));
+    let cached = "filterVerb: filter, nodeCacheCapable: true";
+    let (left, _) = filter(json!({"NODENAMES": ["b"]}), cached).await.unwrap();
+    assert_eq!(left, ["b"]);
+    assert!(filter(Value::Null, cached).await.unwrap().0.is_empty());
+    assert_eq!(filter(json!({"error": "no"}), cached).await.unwrap_err(), "no");
+    let wrong = filter(json!({"nodeNames": "b"}), cached).await.unwrap_err();
+    assert!(wrong.ends_with("NodeNames: string where an array is expected"), "{wrong}");
+
+    let (extenders, _) = extender("prioritizeVerb: prioritize, weight: 1", |_, _| {
+        Ok((200, json!([{"host": "b", "score": 3}, null, {"host": "c", "score": null}])))
+    });
+    let mut scores = [0, 0, 0];
+    extenders.score(&pod, &nodes, &mut scores).await;
+    assert_eq!(scores, [0, 30, 0]);
+
+    let victim = snapshot.placed("uv").unwrap().clone();
+    let candidates = vec![Candidate { node: "a".into(), victims: vec![victim], violations: 0 }];
+    let (extenders, _) = extender("preemptVerb: preempt, nodeCacheCapable: true", |_, _| {
+        Ok((
+            200,
+            json!({"nodeNameToMetaVictims": {"a": {"pods": [{"uid": "uv"}], "numPDBViolations": null}}}),
+        ))
+    });
+    assert_eq!(extenders.candidates(&pod, candidates.clone(), &snapshot).await.unwrap(), candidates);
+
+    let (extenders, _) = extender("bindVerb: bind", |_, _| Ok((200, json!({"error": "taken"}))));
+    assert_eq!(extenders.bind(&pod, "a").await.unwrap_err().message(), "taken");
+    let (extenders, _) = extender("bindVerb: bind", |_, _| Ok((200, Value::Null)));
+    assert_eq!(extenders.bind(&pod, "a").await, Ok(true));
+}

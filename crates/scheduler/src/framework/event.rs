@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
+use k8s_openapi::api::resource::v1::ResourceClaim;
 
 use crate::snapshot::PodInfo;
 
@@ -53,6 +54,8 @@ pub enum Event {
     PodDeleted(Arc<PodInfo>),
     /// A claim came or changed.
     Claim(Arc<PersistentVolumeClaim>),
+    /// A claim of devices came or changed.
+    ResourceClaim(Arc<ResourceClaim>),
     /// A persistent volume came, changed or went.
     Volume,
     /// A storage class came or changed.

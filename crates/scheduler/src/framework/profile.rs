@@ -175,7 +175,7 @@ impl Framework {
     ) -> Result<(Option<BTreeSet<String>>, Vec<&'static str>), Status> {
         let (mut only, mut narrowed): (Option<BTreeSet<String>>, Vec<&str>) = (None, Vec::new());
         for (i, name, plugin) in self.at(&self.points.pre_filter, |p| p.pre_filter()) {
-            match plugin.pre_filter(cx, state, pod).map_err(|s| s.by(name))? {
+            match plugin.pre_filter(cx, state, pod).map_err(|s| s.at("PreFilter", name))? {
                 PreFiltered::Any => {}
                 PreFiltered::Skip => state.skip_filter |= 1 << i,
                 PreFiltered::Only(names) => {
@@ -376,7 +376,7 @@ impl Framework {
         nodes: &[Arc<NodeInfo>],
     ) -> Result<Vec<i64>, Status> {
         for (i, name, plugin) in self.at(&self.points.pre_score, |p| p.pre_score()) {
-            if plugin.pre_score(cx, state, pod, nodes).map_err(|s| s.by(name))? == Opinion::None {
+            if plugin.pre_score(cx, state, pod, nodes).map_err(|s| s.at("PreScore", name))? == Opinion::None {
                 state.skip_score |= 1 << i;
             }
         }
@@ -471,7 +471,7 @@ impl Framework {
         node: &NodeInfo,
     ) -> Result<(), Status> {
         for (_, name, plugin) in self.at(&self.points.reserve, |p| p.reserve()) {
-            plugin.reserve(cx, state, pod, node).map_err(|s| s.by(name))?;
+            plugin.reserve(cx, state, pod, node).map_err(|s| s.at("Reserve", name))?;
         }
         Ok(())
     }
@@ -482,17 +482,25 @@ impl Framework {
         self.at(&list, |p| p.reserve()).flat_map(|(_, _, plugin)| plugin.unreserve(cx, pod)).collect()
     }
 
-    /// Whether the pod may be bound now. The longest wait counts; one refusal is enough.
-    pub fn permit(&self, cx: &Cycle<'_>, state: &CycleState, pod: &PodInfo, node: &str) -> Permission {
+    /// Whether the pod may be bound now, and which plugin it waits for. The longest wait counts; one refusal is enough.
+    pub fn permit(
+        &self,
+        cx: &Cycle<'_>,
+        state: &CycleState,
+        pod: &PodInfo,
+        node: &str,
+    ) -> (Permission, &'static str) {
         let (mut wait, mut through) = (None, Vec::new());
         for (_, name, plugin) in self.at(&self.points.permit, |p| p.permit()) {
             match plugin.permit(cx, state, pod, node) {
                 Permission::Allow(others) => through.extend(others),
-                Permission::Wait(time) => wait = wait.max(Some(time)),
-                Permission::Reject(status) => return Permission::Reject(status.by(name)),
+                Permission::Wait(time) => wait = wait.max(Some((time, name))),
+                Permission::Reject(status) => {
+                    return (Permission::Reject(status.at("Permit", name)), name);
+                }
             }
         }
-        wait.map_or(Permission::Allow(through), Permission::Wait)
+        wait.map_or((Permission::Allow(through), ""), |(time, name)| (Permission::Wait(time), name))
     }
 }
 

@@ -57,6 +57,16 @@ impl Status {
         self
     }
 
+    /// As given, from this plugin at this extension point: where something broke, the text says where.
+    #[must_use]
+    pub fn at(mut self, point: &str, plugin: &'static str) -> Self {
+        if !self.is_rejected() {
+            let text = format!("running {point} plugin {plugin:?}: {}", self.message());
+            self.reasons = vec![text.into()];
+        }
+        self.by(plugin)
+    }
+
     /// Whether the pod was refused, rather than something broken.
     pub fn is_rejected(&self) -> bool {
         self.code != Code::Error

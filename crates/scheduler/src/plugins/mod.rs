@@ -2,10 +2,12 @@
 
 mod accelerators;
 mod balanced_allocation;
+mod declared_features;
 mod default_binder;
 mod default_preemption;
 pub mod devices;
 mod domains;
+mod dynamic_resources;
 mod gang;
 mod image_locality;
 mod inter_pod_affinity;
@@ -28,8 +30,10 @@ mod volumes;
 
 pub use accelerators::Accelerators;
 pub use balanced_allocation::BalancedAllocation;
+pub use declared_features::NodeDeclaredFeatures;
 pub use default_binder::DefaultBinder;
 pub use default_preemption::DefaultPreemption;
+pub use dynamic_resources::DynamicResources;
 pub use gang::{GROUP, Gang, MINIMUM};
 pub use image_locality::ImageLocality;
 pub use inter_pod_affinity::InterPodAffinity;

@@ -72,6 +72,8 @@ impl Plugin for NodeResourcesFit {
     fn helps(&self, event: &Event, pod: &PodInfo, _: &Snapshot) -> bool {
         match event {
             Event::AssignedPodDeleted(_) => true,
+            // The room that was kept for it is free.
+            Event::PodDeleted(gone) => gone.nominated().is_some(),
             Event::AssignedPodUpdated { old, new } => less(&new.requests, &old.requests),
             Event::PodUpdated { old, new } => less(&new.requests, &old.requests),
             Event::NodeUpdated { old, new } => {

@@ -19,7 +19,10 @@ impl Plugin for NodeUnschedulable {
         let open = |n: &k8s_openapi::api::core::v1::Node| {
             !n.spec.as_ref().and_then(|s| s.unschedulable).unwrap_or(false)
         };
-        event.node(|c| c.taints).is_some_and(|n| open(n))
+        match event {
+            Event::PodUpdated { old, new } => old.tolerations() != new.tolerations(),
+            _ => event.node(|c| c.taints).is_some_and(|n| open(n)),
+        }
     }
 
     fn filter(&self) -> Option<&dyn Filter> {

@@ -25,7 +25,7 @@ const FLUSH: Duration = Duration::from_secs(300);
 const MOST_EVENTS: usize = 10_000;
 
 type Uid = Arc<str>;
-/// The order of trying: rank, then who came first.
+/// The order of trying: rank, then who came or was put back first.
 type Place = (Reverse<i64>, u64, Uid);
 
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ struct Entry {
     pod: Arc<PodInfo>,
     framework: Arc<Framework>,
     state: State,
-    /// When it came first, as a number.
+    /// When it came, or was last put back, as a number.
     ticket: u64,
     /// Attempts that found no node.
     refusals: u32,
@@ -218,8 +218,12 @@ impl Queue {
             return;
         };
         let old = std::mem::replace(&mut entry.pod, pod.clone());
-        let meta = |p: &PodInfo| p.pod.metadata.annotations.clone();
-        if old.spec() == pod.spec() && old.class == pod.class && meta(&old) == meta(&pod) {
+        // Claims of devices are made after the pod, and named in its status.
+        let rest = |p: &PodInfo| {
+            let claims = p.pod.status.as_ref().and_then(|s| s.resource_claim_statuses.clone());
+            (p.pod.metadata.annotations.clone(), claims)
+        };
+        if old.spec() == pod.spec() && old.class == pod.class && rest(&old) == rest(&pod) {
             return;
         }
         match &entry.state {
@@ -267,10 +271,14 @@ impl Queue {
     }
 
     /// An attempt did not bind the pod. It waits, backs off, or comes back at once if something happened meanwhile.
+    ///
+    /// It then stands behind pods of its rank that came while it was tried: it had its turn.
     pub fn failed(&mut self, uid: &Uid, failure: Failure, snapshot: &Snapshot, now: Instant) {
         let (initial, most) = (self.initial, self.most);
         let Some(entry) = self.entries.get_mut(uid) else { return };
         let State::Trying { from } = entry.state else { return };
+        self.tickets += 1;
+        entry.ticket = self.tickets;
         if failure.error {
             entry.errors = entry.errors.saturating_add(1);
         } else {

@@ -96,6 +96,24 @@ fn the_important_go_first_then_the_older() {
 }
 
 #[test]
+fn a_refused_pod_stands_behind_those_that_came_meanwhile() {
+    let mut w = World::new();
+    w.put("a", json!({}));
+    w.put("b", json!({"priority": 5}));
+    assert_eq!((w.pop().as_deref(), w.pop().as_deref()), (Some("b"), Some("a")));
+    w.put("c", json!({}));
+    w.put("d", json!({"priority": 5}));
+    for name in ["a", "b"] {
+        w.refuse(name, "NodeResourcesFit");
+    }
+    w.pass(2);
+    let left = w.leaves("x");
+    w.event(left);
+    let order: Vec<String> = std::iter::from_fn(|| w.pop()).collect();
+    assert_eq!(order, ["d", "b", "c", "a"]);
+}
+
+#[test]
 fn a_refused_pod_waits_for_what_helps() {
     let mut w = World::new();
     w.put("a", json!({}));

@@ -35,14 +35,14 @@ pub(super) async fn bind(voice: &Voice, extenders: &Extenders, placement: &Place
     for i in &framework.points.pre_bind {
         let Some(plugin) = framework.plugins.get(*i) else { continue };
         if let Some(point) = plugin.pre_bind() {
-            point.pre_bind(&voice.io, state, pod, node).await.map_err(|s| s.by(plugin.name()))?;
+            point.pre_bind(&voice.io, state, pod, node).await.map_err(|s| s.at("PreBind", plugin.name()))?;
         }
     }
     let mut bound = extenders.bind(pod, node).await?;
     for i in &framework.points.bind {
         let Some(plugin) = framework.plugins.get(*i).filter(|_| !bound) else { break };
         if let Some(point) = plugin.bind() {
-            bound = point.bind(&voice.io, state, pod, node).await.map_err(|s| s.by(plugin.name()))?;
+            bound = point.bind(&voice.io, state, pod, node).await.map_err(|s| s.at("Bind", plugin.name()))?;
         }
     }
     if !bound {

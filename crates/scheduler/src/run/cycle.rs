@@ -103,7 +103,8 @@ impl Scheduler {
         let reserved = framework.reserve(&cx, &mut state, &pod, node);
         if let Err(status) = reserved {
             let reject = framework.unreserve(&cx, &pod);
-            self.fail(&pod, &framework, &status, &Nomination::Keep, now).await;
+            let why = on_node(&node.name, &status);
+            self.fail(&pod, &framework, &why, &Nomination::Keep, now).await;
             self.reject_all(reject, now).await;
             return;
         }
@@ -113,7 +114,7 @@ impl Scheduler {
             self.world.snapshot.objects.promised.insert(pod.uid.clone(), volumes);
         }
         let cx = Cycle { snapshot: &self.world.snapshot, waiting: &waiting, now: time };
-        let permission = framework.permit(&cx, &state, &assumed, &node.name);
+        let (permission, plugin) = framework.permit(&cx, &state, &assumed, &node.name);
         let placement = Placement { framework, state, pod: assumed, node: node.name.clone() };
         match permission {
             Permission::Allow(others) => {
@@ -124,14 +125,15 @@ impl Scheduler {
                     }
                 }
             }
-            Permission::Wait(time) => {
+            Permission::Wait(wait) => {
                 let pod = placement.pod.clone();
-                self.held.insert(pod.uid.clone(), Held { placement, until: now + time });
+                self.held.insert(pod.uid.clone(), Held { placement, since: now, wait, plugin });
                 self.world.waits(pod, now);
             }
             Permission::Reject(status) => {
                 let current = self.current(&placement.pod.key);
-                self.undo(&placement, current.as_ref(), &status, now).await;
+                let why = on_node(&placement.node, &status);
+                self.undo(&placement, current.as_ref(), &why, now).await;
             }
         }
     }
@@ -247,13 +249,6 @@ impl Scheduler {
                 self.world.queue.remove(&uid);
             }
             Err(status) => {
-                let text = match status.plugin {
-                    "" => format!("binding rejected: {}", status.message()),
-                    plugin => {
-                        format!("binding rejected: running Bind plugin {plugin:?}: {}", status.message())
-                    }
-                };
-                let why = Status { reasons: vec![text.into()], ..status };
                 // Bound or deleted by somebody else meanwhile: then there is nothing to say.
                 let current = match self.voice(&placement.framework) {
                     Some(voice) => voice.io.writer.get::<Pod>(&placement.pod.key).await,
@@ -263,7 +258,7 @@ impl Scheduler {
                     Ok(pod) => pod.map(Arc::new),
                     Err(_) => self.current(&placement.pod.key),
                 };
-                self.undo(&placement, current.as_ref(), &why, now).await;
+                self.undo(&placement, current.as_ref(), &status, now).await;
             }
         }
     }
@@ -299,13 +294,12 @@ impl Scheduler {
     pub(super) async fn reject(&mut self, uid: &Arc<str>, why: &Status, now: Instant) {
         let mut list = vec![uid.clone()];
         while let Some(uid) = list.pop() {
-            let Some(held) = self.held.remove(&uid) else { continue };
-            let placement = held.placement;
+            let Some(Held { placement, plugin, .. }) = self.held.remove(&uid) else { continue };
             list.extend(self.release(&placement));
             let current = self.current(&placement.pod.key);
             if let Some(pod) = self.world.give_back(&uid, current.as_ref(), now) {
-                let plugin = permit_plugin(&placement.framework);
-                self.fail(&pod, &placement.framework, &why.clone().by(plugin), &Nomination::Keep, now).await;
+                let why = on_node(&placement.node, &why.clone().by(plugin));
+                self.fail(&pod, &placement.framework, &why, &Nomination::Keep, now).await;
             }
         }
     }
@@ -318,8 +312,12 @@ impl Scheduler {
     }
 }
 
-/// Who held a pod back.
-fn permit_plugin(framework: &Framework) -> &'static str {
-    let first = framework.points.permit.first().and_then(|i| framework.plugins.get(*i));
-    first.map_or("", |p| p.name())
+/// A refusal that came after the node was chosen, in the words of one about all nodes: there was only this one.
+fn on_node(node: &Arc<str>, status: &Status) -> Status {
+    if !status.is_rejected() {
+        return status.clone();
+    }
+    let mut diagnosis = Diagnosis::new(1);
+    diagnosis.refuse(node.clone(), status.clone());
+    Status { reasons: vec![diagnosis.text().into()], ..status.clone() }
 }

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{
     Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use tokio::sync::Notify;
 
@@ -23,6 +24,7 @@ pub(super) enum Note {
     Node(Change<Node>),
     Pod(Change<Pod>),
     Claim(Change<PersistentVolumeClaim>),
+    ResourceClaim(Change<ResourceClaim>),
     Volume(Change<PersistentVolume>),
     Class(Change<StorageClass>),
     StorageNode(Change<CSINode>),
@@ -80,6 +82,7 @@ impl Feed {
         self.follow(cx, Note::Class).await;
         self.follow(cx, Note::Volume).await;
         self.follow(cx, Note::Claim).await;
+        self.follow(cx, Note::ResourceClaim).await;
         self.follow(cx, Note::StorageNode).await;
         self.follow(cx, Note::Service).await;
         self.follow(cx, Note::ReplicaSet).await;
@@ -112,6 +115,7 @@ pub(super) fn everything(cx: &TaskContext) -> Vec<Note> {
         .chain(all(cx, Note::Class))
         .chain(all(cx, Note::Volume))
         .chain(all(cx, Note::Claim))
+        .chain(all(cx, Note::ResourceClaim))
         .chain(all(cx, Note::StorageNode))
         .chain(all(cx, Note::Service))
         .chain(all(cx, Note::ReplicaSet))
@@ -128,5 +132,10 @@ fn open(cx: &TaskContext) {
     drop((cx.cache::<Namespace>(), cx.cache::<StorageClass>(), cx.cache::<PersistentVolume>()));
     drop((cx.cache::<PersistentVolumeClaim>(), cx.cache::<CSINode>(), cx.cache::<Service>()));
     drop((cx.cache::<ReplicaSet>(), cx.cache::<StatefulSet>(), cx.cache::<ReplicationController>()));
-    drop((cx.cache::<PodDisruptionBudget>(), cx.cache::<Node>(), cx.cache::<Pod>()));
+    drop((
+        cx.cache::<ResourceClaim>(),
+        cx.cache::<PodDisruptionBudget>(),
+        cx.cache::<Node>(),
+        cx.cache::<Pod>(),
+    ));
 }

@@ -42,7 +42,16 @@ struct Done {
 /// A pod that has its place and waits for a permit.
 struct Held {
     placement: Placement,
-    until: Instant,
+    /// Since when it waits, for how long, and which plugin wants it to.
+    since: Instant,
+    wait: Duration,
+    plugin: &'static str,
+}
+
+impl Held {
+    fn until(&self) -> Instant {
+        self.since + self.wait
+    }
 }
 
 /// The scheduler.
@@ -149,9 +158,11 @@ impl Scheduler {
             }
         }
         while self.beside.try_join_next().is_some() {}
-        while let Some(uid) = self.held.iter().find(|(_, h)| h.until <= now).map(|(uid, _)| uid.clone()) {
+        while let Some((uid, held)) = self.held.iter().find(|(_, h)| h.until() <= now) {
             busy = true;
-            let why = Status::unschedulable("timed out while waiting on permit");
+            let (waited, plugin) = (go(held.wait), held.plugin);
+            let why = format!("rejected due to timeout after waiting {waited} at plugin {plugin}");
+            let (uid, why) = (uid.clone(), Status::unschedulable(why));
             self.reject(&uid, &why, now).await;
         }
         self.world.queue.flush(now);
@@ -167,7 +178,7 @@ impl Scheduler {
 
     /// Waits until something is due.
     async fn rest(&mut self, cx: &TaskContext, feed: &Feed) {
-        let permits = self.held.values().map(|h| h.until).min();
+        let permits = self.held.values().map(Held::until).min();
         let deadline = [permits, self.world.queue.deadline()].into_iter().flatten().min();
         let sleep = async {
             match deadline {
@@ -213,5 +224,15 @@ impl Scheduler {
             let result = bind(&voice, &extenders, &placement).await;
             Done { placement, result }
         });
+    }
+}
+
+/// A time as Go writes it, to the second.
+fn go(time: Duration) -> String {
+    let (h, m, s) = (time.as_secs() / 3600, time.as_secs() / 60 % 60, time.as_secs() % 60);
+    match (h, m) {
+        (0, 0) => format!("{s}s"),
+        (0, m) => format!("{m}m{s}s"),
+        (h, m) => format!("{h}h{m}m{s}s"),
     }
 }

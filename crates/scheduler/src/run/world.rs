@@ -102,6 +102,10 @@ impl World {
                 keep(&mut objects.claims, &change, Key::of, Arc::clone);
                 self.events.extend(change.new.map(Event::Claim));
             }
+            Note::ResourceClaim(change) => {
+                keep(&mut objects.resource_claims, &change, Key::of, Arc::clone);
+                self.events.extend(change.new.map(Event::ResourceClaim));
+            }
             Note::Volume(change) => {
                 keep(&mut objects.volumes, &change, name, Arc::clone);
                 self.events.push(Event::Volume);

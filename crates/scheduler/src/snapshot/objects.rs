@@ -9,6 +9,7 @@ use homeostat_model::selector::Labels;
 use homeostat_sdk::Key;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 
 /// A disruption budget, read.
@@ -50,6 +51,8 @@ pub struct Objects {
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// Claims.
     pub claims: BTreeMap<Key, Arc<PersistentVolumeClaim>>,
+    /// Claims of devices.
+    pub resource_claims: BTreeMap<Key, Arc<ResourceClaim>>,
     /// Volumes by name.
     pub volumes: BTreeMap<String, Arc<PersistentVolume>>,
     /// Storage classes by name.
@@ -70,5 +73,10 @@ impl Objects {
     /// A claim of a namespace.
     pub fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<PersistentVolumeClaim>> {
         self.claims.get(&Key::namespaced(namespace, name))
+    }
+
+    /// A claim of devices.
+    pub fn resource_claim(&self, namespace: &str, name: &str) -> Option<&Arc<ResourceClaim>> {
+        self.resource_claims.get(&Key::namespaced(namespace, name))
     }
 }

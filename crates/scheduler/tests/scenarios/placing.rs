@@ -1,6 +1,12 @@
 //! Pods get their nodes, or are told why not; priorities make room; profiles and gates are heeded.
 
-use homeostat_scheduler::Configuration;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use homeostat_scheduler::framework::{CycleState, Io, Plugin, PreBind, Status};
+use homeostat_scheduler::snapshot::PodInfo;
+use homeostat_scheduler::{Configuration, Registry};
 use serde_json::json;
 
 use crate::support::World;
@@ -34,8 +40,8 @@ async fn a_pod_without_room_says_why_and_goes_when_there_is_some() {
     assert_eq!(reason, "Unschedulable");
     assert_eq!(
         message,
-        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). preemption: 0/2 nodes are \
-         available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, \
+         preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
     );
     assert_eq!(world.event("second", "FailedScheduling").await.note, Some(message));
     world.delete("first").await;
@@ -108,6 +114,50 @@ profiles:
     assert_eq!(world.event("p1", "Scheduled").await.reporting_controller.as_deref(), Some("packing"));
     world.pod("p2", "1", json!({})).await;
     assert_ne!(world.bound("p2").await, first);
+    world.stop().await;
+}
+
+/// Breaks before each binding.
+struct Broken;
+
+impl Plugin for Broken {
+    fn name(&self) -> &'static str {
+        "Broken"
+    }
+
+    fn pre_bind(&self) -> Option<&dyn PreBind> {
+        Some(self)
+    }
+}
+
+impl PreBind for Broken {
+    fn pre_bind<'a>(
+        &'a self,
+        _: &'a Io,
+        _: &'a CycleState,
+        _: &'a PodInfo,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        async { Err(Status::error("no luck")) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn what_breaks_is_told_with_its_plugin_and_point() {
+    let registry = Registry::default().with("Broken", Arc::new(|_, _| Ok(Arc::new(Broken))));
+    let text = "
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: Broken}]}}}]
+";
+    let configuration = Configuration::parse_with(text, &registry).unwrap();
+    let world = World::with_plugins(configuration, registry).await;
+    world.node("a", json!({})).await;
+    world.pod("p", "1", json!({})).await;
+    let (reason, message) = world.refused("p", "no luck").await;
+    assert_eq!(reason, "SchedulerError");
+    assert_eq!(message, "running PreBind plugin \"Broken\": no luck");
+    assert_eq!(world.event("p", "FailedScheduling").await.note, Some(message));
     world.stop().await;
 }
 

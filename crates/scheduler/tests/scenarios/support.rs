@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use homeostat_cluster::{Cluster, ClusterOptions};
-use homeostat_scheduler::Configuration;
+use homeostat_scheduler::{Configuration, Registry};
 use homeostat_sdk::{CancellationToken, Manager};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
@@ -26,6 +26,11 @@ impl World {
 
     /// With a configuration.
     pub(crate) async fn with(configuration: Configuration) -> Self {
+        Self::with_plugins(configuration, Registry::default()).await
+    }
+
+    /// With a configuration and plugins of one's own.
+    pub(crate) async fn with_plugins(configuration: Configuration, registry: Registry) -> Self {
         let mut options = ClusterOptions { nodes: 0, ..ClusterOptions::default() };
         options.controllers("*,-scheduler,-node-lifecycle-controller,-taint-eviction-controller").unwrap();
         let cluster = Cluster::with(options).await.unwrap();
@@ -33,7 +38,7 @@ impl World {
         // With the rights that it has in a cluster.
         let mut manager = Manager::new(cluster.client_as("system:kube-controller-manager", &[]));
         manager.act_through(cluster.client_as("system:kube-scheduler", &[]));
-        homeostat_scheduler::add_with(&mut manager, configuration);
+        homeostat_scheduler::add_with_plugins(&mut manager, configuration, registry);
         let stop = CancellationToken::new();
         tokio::spawn(manager.run(stop.clone()));
         let world = Self { cluster, stop, client };

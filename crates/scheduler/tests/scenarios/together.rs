@@ -57,6 +57,21 @@ async fn a_group_gets_all_its_places_or_none() {
 }
 
 #[tokio::test]
+async fn a_member_that_waited_in_vain_says_how_long_and_for_whom() {
+    let world = World::with(Configuration::parse(&WITH.replace("600", "1")).unwrap()).await;
+    world.node("a", json!({})).await;
+    // There are as many as needed, but one may not be tried.
+    world.pod("g0", "1", member("train", 2)).await;
+    let mut gated = member("train", 2);
+    merge(&mut gated, &json!({"spec": {"schedulingGates": [{"name": "example.com/g"}]}}));
+    world.pod("g1", "1", gated).await;
+    let (_, message) = world.refused("g0", "timeout").await;
+    let want = "0/1 nodes are available: 1 rejected due to timeout after waiting 1s at plugin Gang.";
+    assert_eq!(message, want);
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn a_pod_is_told_its_devices_with_its_node() {
     let world = World::with(Configuration::parse(WITH).unwrap()).await;
     let devices: Vec<Value> =

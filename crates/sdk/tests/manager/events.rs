@@ -69,3 +69,40 @@ async fn one_objects_flood_is_held_back() {
     assert_eq!(running.health.metrics()[0].errors, 0);
     running.stopped().await.unwrap();
 }
+
+/// Tells the same about two parts of an object, in the name of another.
+struct TellOfParts;
+
+impl Operator for TellOfParts {
+    type Resource = ServiceAccount;
+    type Owns = ();
+    type Reads = ();
+
+    async fn reconcile(&self, _: &ServiceAccount, cx: &Context<Self>) -> Result<Next> {
+        for part in ["a", "b", "a"] {
+            let event = Event::normal("Told", "as before").field(format!("secrets{{{part}}}"));
+            cx.event(event.instance("node-1")).await;
+        }
+        Ok(Next::done())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_about_a_part_and_told_in_anothers_name() {
+    let server = Server::default();
+    server.put(&format!("{ACCOUNTS}/x"), json!({}));
+    let running = run(manager(&server).with(TellOfParts));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let writes = server.writes();
+    let (counted, made) = writes.split_last().unwrap();
+    assert_eq!(counted.body["series"]["count"], 2);
+    let mut told: Vec<Value> = made.iter().map(|w| field(&w.body, "/regarding/fieldPath")).collect();
+    // The second takes another name, since both are of one moment.
+    told.dedup();
+    assert_eq!(told, [json!("secrets{a}"), json!("secrets{b}")]);
+    for write in made {
+        assert_eq!(field(&write.body, "/reportingInstance"), "node-1");
+        assert_eq!(field(&write.body, "/regarding/name"), "x");
+    }
+    running.stopped().await.unwrap();
+}

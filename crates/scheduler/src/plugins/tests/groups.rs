@@ -128,7 +128,7 @@ fn a_group_is_bound_whole() {
         let placed = snapshot.read(Arc::new(pod(&format!("m{i}"), on("a", member()))));
         snapshot.place(placed.clone(), true);
         let cx = Cycle { snapshot: &snapshot, waiting: &waiting, now: Timestamp::UNIX_EPOCH };
-        let got = framework.permit(&cx, &CycleState::default(), &placed, "a");
+        let (got, _) = framework.permit(&cx, &CycleState::default(), &placed, "a");
         if i < 2 {
             assert_eq!(got, Permission::Wait(Duration::from_secs(60)));
             waiting.push(WaitingPod { pod: placed, node: "a".into() });

@@ -1,7 +1,9 @@
 //! The default profile as tables: a pod, nodes and pods in; a node, or the text of the condition, out.
 
 mod basic;
+mod claims;
 mod groups;
+mod hints;
 mod preemption;
 mod properties;
 mod rules;
@@ -112,9 +114,9 @@ pub(super) fn cycle(snapshot: &Snapshot, framework: &Framework, pod: &PodInfo) -
     }
 }
 
-/// As a condition says it: what comes before what is said about preemption.
+/// As a condition says it: what comes before what is said about making room.
 pub(super) fn refusal(text: &str) -> &str {
-    text.split(" preemption: ").next().unwrap_or_default()
+    text.split(" no new claims to deallocate, ").next().unwrap_or_default()
 }
 
 #[track_caller]

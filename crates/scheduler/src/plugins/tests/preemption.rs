@@ -80,8 +80,8 @@ fn budgets_are_respected_where_they_can_be() {
 fn what_is_said_is_the_references() {
     let tainted = node("t", json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}));
     let nodes = [node("a", json!({})), tainted];
-    let head =
-        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). preemption: ";
+    let head = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, \
+         preemption: ";
     let says_of = |pods: &[Pod], new: Value, tail: &str| says(&nodes, pods, new, &format!("{head}{tail}"));
     let busy = [low("x", "a", "4", 100)];
     says_of(
@@ -103,8 +103,8 @@ fn a_pod_waits_for_those_that_go_for_it() {
         [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]}});
     let victim = pod("x", both(both(on("a", cpu("4")), prio(10)), going));
     let new = both(both(cpu("1"), prio(100)), json!({"status": {"nominatedNodeName": "a"}}));
-    let why = "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to a terminating pod on the \
-               nominated node.";
+    let why = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to a \
+               terminating pod on the nominated node.";
     says(&nodes, &[victim], new, why);
 }
 
