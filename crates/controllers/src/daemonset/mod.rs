@@ -98,39 +98,33 @@ impl Operator for DaemonSets {
         let now = cx.clock().now();
         let state = State { set, spec, nodes: &nodes, pods: &pods, hash: &hash, collisions, now };
         let mut plan = plan::plan(&state);
-        let leaving = set.metadata.deletion_timestamp.is_some();
-        let mut done = Ok(());
-        if !leaving {
-            for (pod, reason) in &plan.ended {
-                let wait = self.bury(pod, reason, cx).await?;
-                plan.again = [plan.again, wait].into_iter().flatten().min();
-            }
-            let new = plan.create.iter().map(|n| template::pod(set, &spec.template, n, &hash)).collect();
-            done = pod_control::create(cx, new).await.1;
-            if done.is_ok() {
-                done = pod_control::delete(cx, plan.delete).await;
-            }
+        for (pod, reason) in &plan.ended {
+            let wait = self.bury(pod, reason, cx).await?;
+            plan.again = [plan.again, wait].into_iter().flatten().min();
+        }
+        let new = plan.create.iter().map(|n| template::pod(set, &spec.template, n, &hash)).collect();
+        let mut done = pod_control::create(cx, new).await.1;
+        if done.is_ok() {
+            done = pod_control::delete(cx, plan.delete).await;
         }
         cx.status(&plan.status).await?;
         match done {
             Err(e) if pod_control::is_namespace_terminating(&e) => return Ok(Next::done()),
             other => other?,
         }
-        if !leaving {
-            let hashes: BTreeSet<&str> = pods.iter().filter_map(|p| plan::hash(p)).collect();
-            let is_live = |r: &&Arc<ControllerRevision>| {
-                let label = r.metadata.labels.as_ref().and_then(|l| l.get(history::HASH_LABEL));
-                label.is_some_and(|h| hashes.contains(h.as_str()) || *h == hash)
-            };
-            let live = revisions.iter().filter(is_live).filter_map(|r| r.metadata.name.as_deref()).collect();
-            history::truncate(cx, &revisions, &live, spec.revision_history_limit.unwrap_or(10)).await?;
-        }
+        let hashes: BTreeSet<&str> = pods.iter().filter_map(|p| plan::hash(p)).collect();
+        let is_live = |r: &&Arc<ControllerRevision>| {
+            let label = r.metadata.labels.as_ref().and_then(|l| l.get(history::HASH_LABEL));
+            label.is_some_and(|h| hashes.contains(h.as_str()) || *h == hash)
+        };
+        let live = revisions.iter().filter(is_live).filter_map(|r| r.metadata.name.as_deref()).collect();
+        history::truncate(cx, &revisions, &live, spec.revision_history_limit.unwrap_or(10)).await?;
         Ok(plan.again.map_or(Next::done(), Next::after))
     }
 
-    /// A set that is being deleted still tells how many pods it has.
-    async fn finalize(&self, set: &DaemonSet, cx: &Context<Self>) -> Result<Next> {
-        self.reconcile(set, cx).await
+    /// A set that is being deleted does nothing more: what the garbage collector takes is not made again.
+    async fn finalize(&self, _: &DaemonSet, _: &Context<Self>) -> Result<Next> {
+        Ok(Next::done())
     }
 
     fn watches(&self, watches: &mut Watches<Self>) {

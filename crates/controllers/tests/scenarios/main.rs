@@ -3,6 +3,7 @@
 mod autoscaling;
 mod batch;
 mod certificates;
+mod deletion;
 mod garbage;
 mod invariants;
 mod namespaces;
