@@ -9,8 +9,10 @@ use homeostat_cluster::{Cluster, ClusterOptions};
 use kube::Client;
 use serde_json::Value;
 
-/// Counts finished requests of the cluster's parts by verb and path, watches and their lists left out, and keeps what
-/// they were refused for want of rights.
+const KUBELET: &str = "system:serviceaccount:kube-system:simulated-kubelet";
+
+/// Counts finished requests of the cluster's parts by verb and path, and keeps what they were refused for want of
+/// rights. Watches are left out, which begin when the cluster does, and kubelets, who show all the time that they live.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     requests: Mutex<BTreeMap<String, usize>>,
@@ -30,7 +32,7 @@ impl Audit for Count {
                 self.refusals.lock().unwrap().push(message.to_owned());
             }
         }
-        if event.stage == Stage::ResponseComplete && part && !matches!(&*event.verb, "watch" | "list") {
+        if event.stage == Stage::ResponseComplete && part && &*event.verb != "watch" && event.user.name != KUBELET {
             let path = event.request_uri.split('?').next().unwrap_or_default();
             // Names of events differ.
             let path = path.split("/events/").next().unwrap_or_default();
