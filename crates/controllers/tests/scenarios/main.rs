@@ -3,6 +3,7 @@
 mod autoscaling;
 mod batch;
 mod certificates;
+mod daemons;
 mod deletion;
 mod garbage;
 mod invariants;
