@@ -41,6 +41,50 @@ fn tolerations_of_a_taint_run_out() {
 }
 
 #[test]
+fn a_taint_that_goes_before_its_time_lets_pods_stay() {
+    simulate(async || {
+        let world = Simulation::start(23, 1).await;
+        let path = node(&world).await;
+        let pod = json!({"metadata": {"name": "short"}, "spec": {"containers": [{"name": "c", "image": "i"}],
+            "tolerations": [{"key": "out", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]}});
+        world.create(PODS, pod).await;
+        world.pass(30).await;
+        world.merge(&path, json!({"spec": {"taints": [{"key": "out", "effect": "NoExecute"}]}})).await;
+        world.pass(30).await;
+        world.merge(&path, json!({"spec": {"taints": null}})).await;
+        world.pass(120).await;
+        let pods = world.items(PODS).await;
+        assert_eq!(pods.len(), 1);
+        assert!(pods[0]["metadata"]["deletionTimestamp"].is_null());
+        let events = world.items("/api/v1/namespaces/default/events").await;
+        let told: Vec<_> = events.iter().filter(|e| e["reason"] == "TaintManagerEviction").collect();
+        assert_eq!(told.len(), 1, "{told:#?}");
+        assert_eq!(told[0]["message"], "Cancelling deletion of Pod default/short");
+    })
+    .unwrap();
+}
+
+#[test]
+fn nodes_come_and_go_with_a_word() {
+    simulate(async || {
+        let world = Simulation::start(24, 0).await;
+        world.create("/api/v1/nodes", json!({"metadata": {"name": "guest"}})).await;
+        world.pass(5).await;
+        world.delete("/api/v1/nodes/guest", "Background").await;
+        world.pass(5).await;
+        let events = world.items("/api/v1/namespaces/default/events").await;
+        let about = events.iter().filter(|e| e["involvedObject"]["name"] == "guest");
+        let told: Vec<_> = about.map(|e| (e["reason"].as_str().unwrap(), e["message"].as_str().unwrap())).collect();
+        let want = [
+            ("RegisteredNode", "Node guest event: Registered Node guest in Controller"),
+            ("RemovingNode", "Node guest event: Removing Node guest from Controller"),
+        ];
+        assert_eq!(told, want);
+    })
+    .unwrap();
+}
+
+#[test]
 fn pods_of_a_node_that_is_lost_leave_the_service_and_are_replaced() {
     simulate(async || {
         let world = Simulation::start(22, 2).await;

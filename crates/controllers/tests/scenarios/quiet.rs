@@ -231,6 +231,25 @@ fn a_claim_of_a_class_that_is_not_there() {
 }
 
 #[test]
+fn a_node_that_lies() {
+    let far = "2099-01-01T00:00:00Z";
+    let node = json!({"metadata": {"name": "liar"}, "status": {"conditions": [{"type": "Ready", "status": "True",
+        "lastHeartbeatTime": far, "lastTransitionTime": far}]}});
+    let lease = json!({"metadata": {"name": "liar"}, "spec": {"holderIdentity": "liar", "leaseDurationSeconds": 40,
+        "renewTime": "2099-01-01T00:00:00.000000Z"}});
+    check(
+        "of the year 2099",
+        0,
+        &[
+            Create("/api/v1/nodes", node),
+            Create("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease),
+        ],
+        5,
+        &[(EVENTS, "\"reason\":\"NodeNotReady\""), ("/api/v1/nodes/liar", "node.kubernetes.io/unreachable")],
+    );
+}
+
+#[test]
 fn an_idle_cluster_is_idle() {
     // There is no node: as in the reference, the scheduler tries each of the three pods again every five minutes.
     let deployment = replicas("web", 3);
