@@ -152,6 +152,7 @@ impl Cluster {
             root_ca: self.authority.pem().to_owned(),
             root_ca_key: self.authority.key_pem(),
             node_monitor_grace: options.cadence.grace(),
+            terminated_pods: options.terminated_pods,
         };
         homeostat_controllers::add(
             &mut manager,

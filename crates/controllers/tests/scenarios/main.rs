@@ -9,6 +9,7 @@ mod garbage;
 mod invariants;
 mod namespaces;
 mod nodes;
+mod pod_gc;
 mod quiet;
 mod rights;
 mod services;

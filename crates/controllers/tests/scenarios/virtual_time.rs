@@ -32,7 +32,11 @@ impl Audit for Count {
                 self.refusals.lock().unwrap().push(message.to_owned());
             }
         }
-        if event.stage == Stage::ResponseComplete && part && &*event.verb != "watch" && event.user.name != KUBELET {
+        if event.stage == Stage::ResponseComplete
+            && part
+            && &*event.verb != "watch"
+            && event.user.name != KUBELET
+        {
             let path = event.request_uri.split('?').next().unwrap_or_default();
             // Names of events differ.
             let path = path.split("/events/").next().unwrap_or_default();
@@ -71,9 +75,12 @@ impl Drop for Simulation {
 
 impl Simulation {
     pub(crate) async fn start(seed: u64, nodes: usize) -> Self {
+        Self::with(ClusterOptions { nodes, ..ClusterOptions::simulated(seed) }).await
+    }
+
+    pub(crate) async fn with(options: ClusterOptions) -> Self {
         let count = Arc::new(Count::default());
-        let audit = Some(count.clone() as Arc<dyn Audit>);
-        let options = ClusterOptions { nodes, audit, ..ClusterOptions::simulated(seed) };
+        let options = ClusterOptions { audit: Some(count.clone()), ..options };
         let cluster = Cluster::with(options).await.unwrap();
         let client = cluster.client();
         let simulation = Self { _cluster: cluster, client, count };
