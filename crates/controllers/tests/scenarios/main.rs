@@ -11,6 +11,7 @@ mod namespaces;
 mod nodes;
 mod pod_gc;
 mod quiet;
+mod quotas;
 mod rights;
 mod services;
 mod storage;
