@@ -89,11 +89,14 @@ impl Operator for StatefulSets {
             stale: &stale,
             now: cx.clock().now(),
         });
-        let done = act(set, spec, &plan, [current, update], cx).await;
+        // Before a pod goes its claims must be its own, or nobody would take them once it is gone.
+        let done = match claims::keep_owners(set, &pods, cx).await {
+            Ok(()) => act(set, spec, &plan, [current, update], cx).await,
+            Err(e) => Err(e),
+        };
         // Also where something failed: what is known should be told.
         cx.status(&plan.status).await?;
         done?;
-        claims::keep_owners(set, &pods, cx).await?;
 
         let mut live: BTreeSet<&str> = pods.iter().filter_map(|p| identity::revision(p)).collect();
         live.extend([current, update].into_iter().filter_map(|r| r.metadata.name.as_deref()));

@@ -163,8 +163,10 @@ fn a_broken_revision_is_left_for_another() {
     check(3, parallel(), "0a! 1a! 2b+", "-1");
     check(3, parallel(), "0a! 1a! 2ax", "-2");
     check(3, parallel(), "0b! 1a+ 2a+", "-2");
-    let two = || json!({"podManagementPolicy": "Parallel",
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}});
+    let two = || {
+        json!({"podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}})
+    };
     check(4, two(), "0a! 1a! 2a! 3a!", "-3 -2");
     check(4, two(), "0a! 1a! 2b. 3b+", "-1");
     check(4, two(), "0a! 1a! 2b. 3b.", "");
@@ -312,7 +314,6 @@ impl World {
         self.revision = if self.revision == 'z' { 'A' } else { char::from(self.revision as u8 + 1) };
         self.broken = false;
     }
-
 
     fn words(&self) -> String {
         self.pods.iter().map(|(n, (revision, state))| format!("{n}{revision}{state} ")).collect()

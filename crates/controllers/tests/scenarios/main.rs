@@ -3,6 +3,7 @@
 mod autoscaling;
 mod batch;
 mod certificates;
+mod claims;
 mod daemons;
 mod deletion;
 mod garbage;
