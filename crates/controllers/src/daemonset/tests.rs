@@ -64,11 +64,8 @@ fn planned(set: &DaemonSet, nodes: &[Arc<Node>], pods: &[Arc<Pod>]) -> Plan {
 fn check(extra: Value, on: &str, has: &str, want: &str) {
     let plan = planned(&set(extra), &nodes(on), &pods(has));
     let create = plan.create.iter().map(|n| format!("+{n}"));
-    let delete = plan
-        .ended
-        .iter()
-        .chain(&plan.delete)
-        .map(|p| format!("-{}", p.metadata.name.as_deref().unwrap()));
+    let delete =
+        plan.ended.iter().chain(&plan.delete).map(|p| format!("-{}", p.metadata.name.as_deref().unwrap()));
     assert_eq!(create.chain(delete).collect::<Vec<_>>().join(" "), want, "{on} / {has}");
 }
 

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::marking;
 use super::silence::Silence;
+use super::zones::{Leave, Zones};
 use crate::common::pods;
 
 /// A kubelet that was never heard of may be silent for this long at least (the reference's default).
@@ -43,12 +44,27 @@ pub(crate) struct NodeLifecycle {
     /// A kubelet that was heard of may be silent for this long.
     grace: Duration,
     silence: Arc<Silence>,
+    zones: Arc<Zones>,
     by_node: OnceLock<Index<Pod>>,
 }
 
 impl NodeLifecycle {
     pub(crate) fn new(grace: Duration) -> Self {
-        Self { grace, silence: Arc::default(), by_node: OnceLock::new() }
+        Self { grace, silence: Arc::default(), zones: Arc::default(), by_node: OnceLock::new() }
+    }
+}
+
+impl NodeLifecycle {
+    /// Whether pods may be driven out of the node now, where it isn't ready. It takes its zone's turn only where that
+    /// is news.
+    fn may_drive_out(&self, node: &Node, now: Instant) -> Leave {
+        if self.zones.is_cut_off() {
+            return Leave::CutOff;
+        }
+        let driven = |t: &Taint| t.effect == "NoExecute" && (t.key == NOT_READY || t.key == UNREACHABLE);
+        let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
+        let unready = matches!(status_of(node, "Ready"), Some("False" | "Unknown"));
+        if !unready || taints.iter().any(driven) { Leave::Now } else { self.zones.leave(node, now) }
     }
 }
 
@@ -82,7 +98,8 @@ impl Operator for NodeLifecycle {
             // The change comes back and brings the taints.
             return Ok(Next::done());
         }
-        if let Some(taints) = tainted(node, now) {
+        let leave = self.may_drive_out(node, instant);
+        if let Some(taints) = tainted(node, leave == Leave::Now, now) {
             let taints = if taints.is_empty() { Value::Null } else { json!(taints) };
             let patch = json!({"metadata": {"resourceVersion": node.metadata.resource_version},
                 "spec": {"taints": taints}});
@@ -92,11 +109,10 @@ impl Operator for NodeLifecycle {
             let by_node = self.by_node.get_or_init(|| pods::by_node(&cx.cache::<Pod, _>()));
             marking::mark(ready, &by_node.get(cx.name()), cx).await?;
         }
-        if silent_in.is_zero() {
-            // Until it speaks, which changes the node.
-            return Ok(Next::done());
-        }
-        Ok(Next::after(silent_in))
+        // One that is silent comes back when it speaks, which changes the node.
+        let silent_in = Some(silent_in).filter(|d| !d.is_zero());
+        let turn = if let Leave::After(left) = leave { Some(left) } else { None };
+        Ok([silent_in, turn].into_iter().flatten().min().map_or(Next::done(), Next::after))
     }
 
     async fn absent(&self, key: &Key, cx: &Context<Self>) -> Result<Next> {
@@ -112,10 +128,25 @@ impl Operator for NodeLifecycle {
         // Signs of life are noted when they come, and bring nothing back.
         let silence = self.silence.clone();
         watches.changes::<Lease, _>(move |change, _| {
-            if let Some(lease) = change.new.as_ref().filter(|l| l.metadata.namespace.as_deref() == Some(LEASES)) {
+            if let Some(lease) =
+                change.new.as_ref().filter(|l| l.metadata.namespace.as_deref() == Some(LEASES))
+            {
                 silence.renewed(lease.metadata.name.as_deref().unwrap_or_default(), lease, Instant::now());
             }
             Vec::new()
+        });
+        let (silence, zones) = (self.silence.clone(), self.zones.clone());
+        watches.changes::<Node, _>(move |change, view| {
+            let Some(key) = change.key() else { return Vec::new() };
+            let now = Instant::now();
+            let news = zones.note(key.name(), change.new.as_deref(), now);
+            if !news.all {
+                return news.nodes.into_iter().map(Key::cluster).collect();
+            }
+            if !zones.is_cut_off() {
+                silence.begin_anew(now);
+            }
+            view.resources().keys()
         });
         let silence = self.silence.clone();
         watches.filter(move |change| {
@@ -135,7 +166,7 @@ pub(super) fn condition<'a>(node: &'a Node, kind: &str) -> Option<&'a NodeCondit
     node.status.as_ref()?.conditions.as_ref()?.iter().find(|c| c.type_ == kind)
 }
 
-fn status_of<'a>(node: &'a Node, kind: &str) -> Option<&'a str> {
+pub(super) fn status_of<'a>(node: &'a Node, kind: &str) -> Option<&'a str> {
     condition(node, kind).map(|c| c.status.as_str())
 }
 
@@ -171,15 +202,16 @@ fn silenced(node: &Node, now: Timestamp) -> Vec<Value> {
     VOUCHED.iter().map(one).collect()
 }
 
-/// The taints that the node should have, where they differ from those it has.
-fn tainted(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
+/// The taints that the node should have, where they differ from those it has. `drive_out`: also those that drive pods
+/// out of a node that isn't ready.
+fn tainted(node: &Node, drive_out: bool, now: Timestamp) -> Option<Vec<Taint>> {
     let spec = node.spec.as_ref();
     let has = spec.and_then(|s| s.taints.clone()).unwrap_or_default();
     let mut wanted: Vec<(&str, &str)> = Vec::new();
     for (kind, status, taint) in BY_CONDITION {
         if status_of(node, kind) == Some(status) {
             wanted.push((taint, "NoSchedule"));
-            if kind == "Ready" {
+            if kind == "Ready" && drive_out {
                 wanted.push((taint, "NoExecute"));
             }
         }
@@ -248,7 +280,7 @@ mod tests {
 
     #[track_caller]
     fn check(ready: Option<&str>, spec: Value, want: Option<&[&str]>) {
-        let got = tainted(&node(ready, spec), at(0));
+        let got = tainted(&node(ready, spec), true, at(0));
         let got = got.map(|l| l.iter().map(|t| format!("{}:{}", t.key, t.effect)).collect::<Vec<_>>());
         assert_eq!(got, want.map(|w| w.iter().map(|t| (*t).to_owned()).collect()), "{ready:?}");
     }
@@ -273,6 +305,10 @@ mod tests {
                 "node.kubernetes.io/unreachable:NoExecute",
             ]),
         );
+        let unreachable = |effect: &str| json!({"key": UNREACHABLE, "effect": effect});
+        let both = json!({"taints": [unreachable("NoSchedule"), unreachable("NoExecute")]});
+        let held = tainted(&node(Some("Unknown"), both), false, at(0)).unwrap();
+        assert_eq!(held.iter().map(|t| &*t.effect).collect::<Vec<_>>(), ["NoSchedule"]);
         let cordoned = "node.kubernetes.io/unschedulable:NoSchedule";
         check(Some("True"), json!({"unschedulable": true}), Some(&[cordoned]));
         check(Some("True"), json!({"taints": [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}]}), Some(&[]));

@@ -71,6 +71,13 @@ impl Silence {
         self.lock().get(name).and_then(|h| h.at).map(|at| now.saturating_duration_since(at))
     }
 
+    /// The control plane was cut off: everybody has his time anew.
+    pub(super) fn begin_anew(&self, now: Instant) {
+        for heard in self.lock().values_mut() {
+            heard.at = heard.at.map(|_| now);
+        }
+    }
+
     /// Whether the node's coming is news.
     pub(super) fn is_new(&self, node: &Node) -> bool {
         let Some(name) = &node.metadata.name else { return false };
@@ -93,9 +100,11 @@ mod tests {
     use super::*;
 
     fn node(ready: Option<(&str, &str)>) -> Node {
-        let condition = |(status, heartbeat)| json!({"type": "Ready", "status": status, "lastHeartbeatTime": heartbeat});
+        let condition =
+            |(status, heartbeat)| json!({"type": "Ready", "status": status, "lastHeartbeatTime": heartbeat});
         let conditions: Vec<_> = ready.map(condition).into_iter().collect();
-        serde_json::from_value(json!({"metadata": {"name": "n"}, "status": {"conditions": conditions}})).unwrap()
+        serde_json::from_value(json!({"metadata": {"name": "n"}, "status": {"conditions": conditions}}))
+            .unwrap()
     }
 
     fn lease(time: &str) -> Lease {

@@ -39,7 +39,8 @@ fn a_workload_that_waits_for_its_pods_is_quiet() {
             assert!(about < 10, "{kind}: {counted:#?}");
             assert_eq!(names(&world, &path).await, ["web"], "{kind}");
             world.pass(300).await;
-            for path in [&*path, PODS, &format!("{APPS}/controllerrevisions"), &format!("{APPS}/replicasets")] {
+            for path in [&*path, PODS, &format!("{APPS}/controllerrevisions"), &format!("{APPS}/replicasets")]
+            {
                 assert!(names(&world, path).await.is_empty(), "{kind}: {path}");
             }
         })
@@ -64,7 +65,11 @@ fn orphans_of_a_workload_stay_and_are_left_alone() {
             let about: usize = counted.values().sum();
             assert!(about < 30, "{kind}: {counted:#?}");
             assert!(names(&world, &path).await.is_empty(), "{kind}");
-            assert_eq!((names(&world, PODS).await, names(&world, &revisions).await), (pods, history), "{kind}");
+            assert_eq!(
+                (names(&world, PODS).await, names(&world, &revisions).await),
+                (pods, history),
+                "{kind}"
+            );
             for orphan in world.items(PODS).await.iter().chain(&world.items(&revisions).await) {
                 assert!(orphan["metadata"]["ownerReferences"].is_null(), "{kind}: {orphan:#}");
             }

@@ -98,23 +98,36 @@ fn check(name: &str, nodes: usize, steps: &[Step], limit: usize, told: &[(&str, 
 fn selectors_that_match_nothing() {
     let none = json!({"matchLabels": {"app": "none"}});
     let service = json!({"metadata": {"name": "empty"}, "spec": {"selector": {"app": "none"}, "ports": [{"port": 80}]}});
-    check("a service", 0, &[Create("/api/v1/namespaces/default/services", service)], 5, &[(
-        "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
-        "\"kubernetes.io/service-name\":\"empty\"",
-    )]);
-    check("a budget", 0, &[Create(BUDGETS, budget("empty", none))], 5, &[
-        (EVENTS, "No matching pods found"),
-        (BUDGETS, "\"reason\":\"InsufficientPods\""),
-    ]);
-    check("an autoscaler", 0, &[Create(AUTOSCALERS, autoscaler("lost", "absent"))], 4 * 240, &[
-        (EVENTS, "\"reason\":\"FailedGetScale\""),
-        (AUTOSCALERS, "\"reason\":\"FailedGetScale\""),
-    ]);
+    check(
+        "a service",
+        0,
+        &[Create("/api/v1/namespaces/default/services", service)],
+        5,
+        &[(
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+            "\"kubernetes.io/service-name\":\"empty\"",
+        )],
+    );
+    check(
+        "a budget",
+        0,
+        &[Create(BUDGETS, budget("empty", none))],
+        5,
+        &[(EVENTS, "No matching pods found"), (BUDGETS, "\"reason\":\"InsufficientPods\"")],
+    );
+    check(
+        "an autoscaler",
+        0,
+        &[Create(AUTOSCALERS, autoscaler("lost", "absent"))],
+        4 * 240,
+        &[(EVENTS, "\"reason\":\"FailedGetScale\""), (AUTOSCALERS, "\"reason\":\"FailedGetScale\"")],
+    );
 }
 
 #[test]
 fn selectors_that_match_everything() {
-    let pod = json!({"metadata": {"name": "lone", "labels": {"app": "lone"}}, "spec": template(json!({}))["spec"]});
+    let pod =
+        json!({"metadata": {"name": "lone", "labels": {"app": "lone"}}, "spec": template(json!({}))["spec"]});
     let deployment = replicas("web", 2);
     check(
         "two budgets over all pods",
@@ -144,7 +157,8 @@ fn selectors_that_match_everything() {
 
 #[test]
 fn two_controllers_over_one_pod() {
-    let lone = json!({"metadata": {"name": "lone", "labels": {"app": "a"}}, "spec": template(json!({}))["spec"]});
+    let lone =
+        json!({"metadata": {"name": "lone", "labels": {"app": "a"}}, "spec": template(json!({}))["spec"]});
     let controller = |name: &str| {
         json!({"metadata": {"name": name}, "spec": {"replicas": 1, "selector": {"app": "a"},
             "template": template(json!({}))}})
