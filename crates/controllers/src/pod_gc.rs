@@ -139,7 +139,8 @@ impl Operator for PodGc {
         watches.changes::<Node, _>(move |change, view| {
             let Some(node) = change.object() else { return Vec::new() };
             let gone = change.new.is_none();
-            if !gone && !(is_out_of_service(node) && change.differs(is_out_of_service)) {
+            let off = is_out_of_service(node) && change.differs(is_out_of_service);
+            if !gone && !off {
                 return Vec::new();
             }
             let index = index.get_or_init(|| pods::by_node(&view.resources()));
