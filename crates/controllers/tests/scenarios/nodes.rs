@@ -192,3 +192,33 @@ fn a_zone_of_which_most_is_lost_gives_up_no_more_nodes() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_node_whose_clock_is_behind_is_heard() {
+    simulate(async || {
+        let world = Simulation::start(27, 1).await;
+        let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True",
+            "lastHeartbeatTime": "2025-06-01T00:00:00Z", "lastTransitionTime": "2025-06-01T00:00:00Z"}]}});
+        world.create("/api/v1/nodes", json!({"metadata": {"name": "behind"}})).await;
+        world.merge("/api/v1/nodes/behind/status", ready).await;
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+        let renewed =
+            |n: u64| json!({"renewTime": format!("2025-06-01T00:{:02}:{:02}.000000Z", n / 60, n % 60)});
+        world.create(leases, json!({"metadata": {"name": "behind"}, "spec": renewed(0)})).await;
+        let status = async || {
+            let node = world.get("/api/v1/nodes/behind").await;
+            let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().find(|c| c["type"] == "Ready").unwrap()["status"].clone()
+        };
+        for n in 1..30 {
+            world.pass(10).await;
+            world.merge(&format!("{leases}/behind"), json!({"spec": renewed(10 * n)})).await;
+            assert_eq!(status().await, "True", "after {n} renewals");
+        }
+        world.pass(45).await;
+        assert_eq!(status().await, "True");
+        world.pass(10).await;
+        assert_eq!(status().await, "Unknown");
+    })
+    .unwrap();
+}

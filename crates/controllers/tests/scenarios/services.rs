@@ -159,3 +159,37 @@ fn endpoints_that_people_write_are_mirrored() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_pod_is_served_when_its_node_is_there() {
+    simulate(async || {
+        let world = Simulation::start(122, 0).await;
+        let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}],
+            "trafficDistribution": "PreferSameZone"}});
+        world.create("/api/v1/namespaces/default/services", service).await;
+        let pods = "/api/v1/namespaces/default/pods";
+        let pod = json!({"metadata": {"name": "p", "labels": {"app": "web"}}, "spec": {"nodeName": "late",
+            "tolerations": [{"operator": "Exists"}], "containers": [{"name": "c", "image": "i"}]}});
+        world.create(pods, pod).await;
+        let status = json!({"status": {"phase": "Running", "podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}],
+            "conditions": [{"type": "Ready", "status": "True"}]}});
+        world.merge(&format!("{pods}/p/status"), status).await;
+        let endpoints = async || {
+            let slices = world.items("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").await;
+            let ours = slices.into_iter().filter(|s| s["metadata"]["labels"]["kubernetes.io/service-name"] == "web");
+            ours.flat_map(|s| s["endpoints"].as_array().cloned().unwrap_or_default()).collect::<Vec<_>>()
+        };
+        world.pass(10).await;
+        assert!(endpoints().await.is_empty());
+        let labels = json!({"topology.kubernetes.io/zone": "a"});
+        world.create("/api/v1/nodes", json!({"metadata": {"name": "late", "labels": labels}})).await;
+        world.pass(5).await;
+        let all = endpoints().await;
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0]["hints"]["forZones"], json!([{"name": "a"}]));
+        world.delete("/api/v1/nodes/late", "Background").await;
+        world.pass(5).await;
+        assert!(endpoints().await.is_empty());
+    })
+    .unwrap();
+}
