@@ -141,10 +141,15 @@ impl Zones {
             all.nodes.insert(name.to_owned(), (zone, ready));
         }
         all.zones.retain(|_, z| z.ready + z.unready > 0);
+        let cut_off = was != all.is_cut_off();
+        // Rarely anything changes for others, and there may be many.
+        if changed.is_empty() {
+            return News { all: cut_off, nodes: Vec::new() };
+        }
         let waiting = |(name, (zone, ready)): (&String, &(String, bool))| {
             (!ready && changed.contains(zone)).then(|| name.clone())
         };
-        News { all: was != all.is_cut_off(), nodes: all.nodes.iter().filter_map(waiting).collect() }
+        News { all: cut_off, nodes: all.nodes.iter().filter_map(waiting).collect() }
     }
 
     /// Whether `node` may be given up. `Now` is said once: it is the zone's turn.

@@ -58,6 +58,9 @@ fn orphans_of_a_workload_stay_and_are_left_alone() {
             world.pass(30).await;
             let revisions = format!("{APPS}/controllerrevisions");
             let (pods, history) = (names(&world, PODS).await, names(&world, &revisions).await);
+            // One that is on its way out for a long time.
+            world.delete(&format!("{PODS}/{}", pods[0]), "Background").await;
+            world.pass(5).await;
             world.count.take();
             world.delete(&format!("{path}/web"), "Orphan").await;
             world.pass(60).await;
