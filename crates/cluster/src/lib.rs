@@ -144,6 +144,7 @@ impl Cluster {
             root_ca: self.authority.pem().to_owned(),
             root_ca_key: self.authority.key_pem(),
             node_monitor_grace: options.cadence.grace(),
+            terminated_pods: options.terminated_pods,
         };
         let client = |actor: Actor| Ok(inprocess::client(self.server.clone(), actor.user()));
         let Ok(manager) = parts::manager::<Infallible>(options, &config, usage, client);

@@ -93,6 +93,8 @@ pub struct ClusterOptions {
     pub node: NodeOptions,
     /// Controllers that run, by name.
     pub controllers: BTreeSet<&'static str>,
+    /// How many pods that ended may stay, kube-controller-manager's `--terminated-pod-gc-threshold`.
+    pub terminated_pods: usize,
     /// How the scheduler decides.
     pub scheduler: homeostat_scheduler::Configuration,
     /// Admission plugins that are left out.
@@ -124,6 +126,7 @@ impl Default for ClusterOptions {
             nodes: 1,
             node: NodeOptions::default(),
             controllers: crate::known_controllers().iter().map(|k| k.name).collect(),
+            terminated_pods: homeostat_controllers::Config::default().terminated_pods,
             scheduler: homeostat_scheduler::Configuration::default(),
             disabled_admission: Vec::new(),
             service_range: IpNet::V4(ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16)),

@@ -48,13 +48,20 @@ pub struct Config {
     pub root_ca_key: String,
     /// How long a node may be silent, kube-controller-manager's `--node-monitor-grace-period`.
     pub node_monitor_grace: Duration,
+    /// How many pods that ended may stay, kube-controller-manager's `--terminated-pod-gc-threshold`. Zero: all of them.
+    pub terminated_pods: usize,
 }
 
 impl Default for Config {
     /// The reference's defaults, and no certificate authority.
     fn default() -> Self {
         let node_monitor_grace = Duration::from_secs(50);
-        Self { root_ca: String::new(), root_ca_key: String::new(), node_monitor_grace }
+        Self {
+            root_ca: String::new(),
+            root_ca_key: String::new(),
+            node_monitor_grace,
+            terminated_pods: 12_500,
+        }
     }
 }
 
@@ -113,7 +120,7 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "persistentvolume-expander-controller" => manager.add(volume::grow::Growth),
         "persistentvolume-protection-controller" => manager.add(storage_protection::VolumeProtection),
         "persistentvolumeclaim-protection-controller" => manager.add(storage_protection::ClaimProtection),
-        "pod-garbage-collector-controller" => manager.add(pod_gc::PodGc::default()),
+        "pod-garbage-collector-controller" => manager.add(pod_gc::PodGc::new(config.terminated_pods)),
         "replicaset-controller" => manager.add(replicaset::Replicas::<ReplicaSet>::default()),
         "replicationcontroller-controller" => {
             manager.add(replicaset::Replicas::<ReplicationController>::default())

@@ -10,6 +10,7 @@ pub mod entropy;
 pub mod field;
 pub mod gvk;
 pub mod quantity;
+pub mod quota;
 pub mod selector;
 pub mod status;
 pub mod validation;

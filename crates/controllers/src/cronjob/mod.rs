@@ -8,14 +8,21 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use homeostat_sdk::{Context, Event, Next, Operator, Result};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::DeleteParams;
 
 use crate::common::pod_control;
+use crate::job::outcome;
 use plan::{Plan, State};
 use schedule::Schedule;
+
+/// When to try again to delete an old Job that couldn't be deleted. Not by an error's growing delays: in these nothing
+/// would be started.
+const CLEAN_AGAIN: Duration = Duration::from_secs(300);
 
 /// The controller.
 pub(crate) struct CronJobs;
@@ -56,13 +63,30 @@ impl Operator for CronJobs {
     }
 }
 
+/// Carries out a plan.
 async fn act(plan: &mut Plan, cx: &Context<CronJobs>) -> Result<()> {
     for job in &plan.delete {
         // In the background: the default of Jobs leaves their pods behind.
-        cx.delete_with::<Job, _>(&**job, DeleteParams::background()).await?;
-        let name = job.metadata.name.as_deref().unwrap_or_default();
-        cx.event(Event::normal("SuccessfulDelete", format!("Deleted job {name}"))).await;
+        match cx.delete_with::<Job, _>(&**job, DeleteParams::background()).await {
+            Ok(_) => {
+                let name = job.metadata.name.as_deref().unwrap_or_default();
+                cx.event(Event::normal("SuccessfulDelete", format!("Deleted job {name}"))).await;
+            }
+            Err(e) => {
+                cx.event(Event::warning("FailedDelete", format!("Deleted job: {e}"))).await;
+                // One that still runs had to make room; an old one doesn't hold up what is due.
+                if outcome(job).is_none() {
+                    return Err(e);
+                }
+                plan.again = Some(plan.again.map_or(CLEAN_AGAIN, |d| d.min(CLEAN_AGAIN)));
+            }
+        }
     }
+    start(plan, cx).await
+}
+
+/// Makes the Job that is due.
+async fn start(plan: &mut Plan, cx: &Context<CronJobs>) -> Result<()> {
     let Some((at, job)) = plan.create.take() else { return Ok(()) };
     match cx.create::<Job, _>(job).await {
         Ok(made) => {

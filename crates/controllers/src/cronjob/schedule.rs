@@ -1,14 +1,18 @@
 //! Cron schedules in a time zone, and `@every` a duration.
 //!
-//! The five fields and nicknames are parsed by `croner`; what it makes of daylight saving is what vixie-cron does: a
-//! time that is skipped is made up for, one that comes twice is taken once.
+//! The five fields and nicknames are parsed by `croner`, which finds times on a clock without daylight saving. What a
+//! zone's clock shows is such a clock between two of its changes; so a time that is skipped doesn't come that day, and
+//! one that comes twice is due twice, as in the reference.
 
 use std::time::Duration;
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+/// Who waits for longer waits in vain (the reference's limit).
+const LIMIT: SignedDuration = SignedDuration::from_hours(5 * 366 * 24);
 
 /// When something is due.
 #[derive(Debug)]
@@ -50,10 +54,7 @@ impl Schedule {
     pub(super) fn next(&self, then: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Every(period) => then.checked_add(*period).ok(),
-            Self::Cron(cron, zone) => {
-                let next: Zoned = cron.find_next_occurrence(&then.to_zoned(zone.clone()), false).ok()?;
-                Some(next.timestamp())
-            }
+            Self::Cron(cron, zone) => next_in(cron, zone, then),
         }
     }
 
@@ -65,10 +66,7 @@ impl Schedule {
                 let n = u32::try_from(passed.as_secs() / period.as_secs().max(1)).ok()?;
                 since.checked_add(period.saturating_mul(n)).ok()?
             }
-            Self::Cron(cron, zone) => {
-                let latest: Zoned = cron.find_previous_occurrence(&now.to_zoned(zone.clone()), true).ok()?;
-                latest.timestamp()
-            }
+            Self::Cron(cron, zone) => latest_in(cron, zone, since, now)?,
         };
         (latest > since && latest <= now).then_some(latest)
     }
@@ -80,6 +78,46 @@ impl Schedule {
             Self::Every(_) => TimeZone::UTC,
         }
     }
+}
+
+/// What clocks of the zone show at a time, read as if it were UTC; and what has to be taken from such a reading.
+fn shown(zone: &TimeZone, at: Timestamp) -> Option<(Zoned, SignedDuration)> {
+    let ahead = SignedDuration::from_secs(zone.to_offset(at).seconds().into());
+    Some((at.checked_add(ahead).ok()?.to_zoned(TimeZone::UTC), ahead))
+}
+
+/// The first time after `then`: what comes first on the clock as it goes until it is set anew, and so on.
+fn next_in(cron: &Cron, zone: &TimeZone, then: Timestamp) -> Option<Timestamp> {
+    let mut from = (then, false);
+    while from.0.duration_since(then) < LIMIT {
+        let (clock, ahead) = shown(zone, from.0)?;
+        let change = zone.following(from.0).next().map(|t| t.timestamp());
+        let found = cron.find_next_occurrence(&clock, from.1).ok();
+        let next = found.and_then(|z| z.timestamp().checked_sub(ahead).ok());
+        match (next, change) {
+            (Some(next), Some(change)) if next >= change => from = (change, true),
+            (None, Some(change)) => from = (change, true),
+            (next, _) => return next,
+        }
+    }
+    None
+}
+
+/// The last time after `since` and not after `now`, found in the same way backwards.
+fn latest_in(cron: &Cron, zone: &TimeZone, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let second = SignedDuration::from_secs(1);
+    let mut until = now;
+    while until > since {
+        let (clock, ahead) = shown(zone, until)?;
+        let change = zone.preceding(until.checked_add(second).ok()?).next().map(|t| t.timestamp());
+        let found = cron.find_previous_occurrence(&clock, true).ok();
+        let latest = found.and_then(|z| z.timestamp().checked_sub(ahead).ok());
+        match change {
+            Some(change) if latest.is_none_or(|l| l < change) => until = change.checked_sub(second).ok()?,
+            _ => return latest,
+        }
+    }
+    None
 }
 
 /// Go's durations in whole seconds at least: `1h30m`, `90s`.
@@ -128,6 +166,31 @@ mod tests {
         check("0 9 * * MON-FRI", Some("Europe/Berlin"), "2026-07-04T00:00:00Z", "2026-07-06T07:00:00Z");
         check("0 9 * * *", Some("America/New_York"), "2026-01-01T00:00:00Z", "2026-01-01T14:00:00Z");
         check("@every 1h30m", None, "2026-01-01T00:00:00Z", "2026-01-01T01:30:00Z");
+    }
+
+    #[test]
+    fn a_skipped_time_does_not_come_and_a_repeated_one_is_due_twice() {
+        let new_york = Some("America/New_York");
+        // Clocks go from 2:00 to 3:00 on 8 March 2026, and from 2:00 back to 1:00 on 1 November.
+        check("30 2 * * *", new_york, "2026-03-07T08:00:00Z", "2026-03-09T06:30:00Z");
+        check("30 1 * * *", new_york, "2026-03-07T08:00:00Z", "2026-03-08T06:30:00Z");
+        check("0 3 * * *", new_york, "2026-03-07T09:00:00Z", "2026-03-08T07:00:00Z");
+        check("*/30 * * * *", new_york, "2026-03-08T06:30:00Z", "2026-03-08T07:00:00Z");
+        check("30 1 * * *", new_york, "2026-11-01T00:00:00Z", "2026-11-01T05:30:00Z");
+        check("30 1 * * *", new_york, "2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z");
+        check("30 1 * * *", new_york, "2026-11-01T06:30:00Z", "2026-11-02T06:30:00Z");
+        let latest = |since: &str, now: &str| {
+            let schedule = Schedule::parse("30 1 * * *", new_york).unwrap();
+            schedule.latest(at(since), at(now)).map(|t| t.to_string())
+        };
+        let first = Some("2026-11-01T05:30:00Z".to_owned());
+        assert_eq!(latest("2026-10-31T06:00:00Z", "2026-11-01T06:00:00Z"), first);
+        assert_eq!(latest("2026-10-31T06:00:00Z", "2026-11-01T06:29:59Z"), first);
+        let second = Some("2026-11-01T06:30:00Z".to_owned());
+        assert_eq!(latest("2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"), second);
+        assert_eq!(latest("2026-11-01T06:30:00Z", "2026-11-01T07:00:00Z"), None);
+        let schedule = Schedule::parse("30 2 * * *", new_york).unwrap();
+        assert_eq!(schedule.latest(at("2026-03-07T08:00:00Z"), at("2026-03-08T12:00:00Z")), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use crate::common::backoff::Backoffs;
 use crate::common::claim::{self, Orphans};
-use crate::common::{counting, history, pod_control};
+use crate::common::{counting, history, pod_control, pods};
 use plan::State;
 
 /// How soon a pod that ended again on the same node is replaced again.
@@ -41,24 +41,30 @@ impl Default for DaemonSets {
 }
 
 impl DaemonSets {
-    /// Deletes a pod that ended, unless one on its node ended just before: then, in how long.
-    async fn bury(&self, pod: &Arc<Pod>, reason: &str, cx: &Context<Self>) -> Result<Option<Duration>> {
+    /// Deletes a pod that ended; one that failed not while another of this template failed on its node just before:
+    /// then, in how long.
+    async fn bury(
+        &self,
+        set: &DaemonSet,
+        pod: &Arc<Pod>,
+        failed: bool,
+        cx: &Context<Self>,
+    ) -> Result<Option<Duration>> {
         let node = plan::target(pod).unwrap_or_default();
-        let wait = self.burials.try_now(&format!("{}/{node}", cx.key()), cx.clock().now());
-        if !wait.is_zero() {
-            return Ok(Some(wait));
-        }
         let name = Key::of(&**pod);
-        let event = if reason == "FailedDaemonPod" {
-            Event::warning(
-                reason,
-                format!("Found failed daemon pod {name} on node {node}, will try to kill it"),
-            )
+        let event = if failed {
+            // A template that was put right doesn't wait for what became of the one before.
+            let (uid, generation) = (set.metadata.uid.as_deref(), set.metadata.generation);
+            let key = format!("{}/{}/{node}", uid.unwrap_or_default(), generation.unwrap_or(0));
+            let wait = self.burials.try_now(&key, cx.clock().now());
+            if !wait.is_zero() {
+                return Ok(Some(wait));
+            }
+            let text = format!("Found failed daemon pod {name} on node {node}, will try to kill it");
+            Event::warning("FailedDaemonPod", text)
         } else {
-            Event::normal(
-                reason,
-                format!("Found succeeded daemon pod {name} on node {node}, will try to delete it"),
-            )
+            let text = format!("Found succeeded daemon pod {name} on node {node}, will try to delete it");
+            Event::normal("SucceededDaemonPod", text)
         };
         cx.event(event).await;
         pod_control::delete_one(cx, pod).await?;
@@ -82,7 +88,7 @@ impl Operator for DaemonSets {
     async fn reconcile(&self, set: &DaemonSet, cx: &Context<Self>) -> Result<Next> {
         let Some(spec) = &set.spec else { return Ok(Next::done()) };
         let selector = claim::labels(Some(&spec.selector))?;
-        let pods = claim::claim(cx, &self.pods, &set.metadata, &selector, |_: &Pod| true).await?;
+        let own = claim::claim(cx, &self.pods, &set.metadata, &selector, |_: &Pod| true).await?;
         let revisions =
             claim::claim(cx, &self.revisions, &set.metadata, &selector, |_: &ControllerRevision| true)
                 .await?;
@@ -96,41 +102,35 @@ impl Operator for DaemonSets {
 
         let nodes = cx.cache::<Node, _>().list();
         let now = cx.clock().now();
-        let state = State { set, spec, nodes: &nodes, pods: &pods, hash: &hash, collisions, now };
+        let state = State { set, spec, nodes: &nodes, pods: &own, hash: &hash, collisions, now };
         let mut plan = plan::plan(&state);
-        let leaving = set.metadata.deletion_timestamp.is_some();
-        let mut done = Ok(());
-        if !leaving {
-            for (pod, reason) in &plan.ended {
-                let wait = self.bury(pod, reason, cx).await?;
-                plan.again = [plan.again, wait].into_iter().flatten().min();
-            }
-            let new = plan.create.iter().map(|n| template::pod(set, &spec.template, n, &hash)).collect();
-            done = pod_control::create(cx, new).await.1;
-            if done.is_ok() {
-                done = pod_control::delete(cx, plan.delete).await;
-            }
+        for pod in &plan.ended {
+            let wait = self.bury(set, pod, pods::phase(pod) == "Failed", cx).await?;
+            plan.again = [plan.again, wait].into_iter().flatten().min();
+        }
+        let new = plan.create.iter().map(|n| template::pod(set, &spec.template, n, &hash)).collect();
+        let mut done = pod_control::create(cx, new).await.1;
+        if done.is_ok() {
+            done = pod_control::delete(cx, plan.delete).await;
         }
         cx.status(&plan.status).await?;
         match done {
             Err(e) if pod_control::is_namespace_terminating(&e) => return Ok(Next::done()),
             other => other?,
         }
-        if !leaving {
-            let hashes: BTreeSet<&str> = pods.iter().filter_map(|p| plan::hash(p)).collect();
-            let is_live = |r: &&Arc<ControllerRevision>| {
-                let label = r.metadata.labels.as_ref().and_then(|l| l.get(history::HASH_LABEL));
-                label.is_some_and(|h| hashes.contains(h.as_str()) || *h == hash)
-            };
-            let live = revisions.iter().filter(is_live).filter_map(|r| r.metadata.name.as_deref()).collect();
-            history::truncate(cx, &revisions, &live, spec.revision_history_limit.unwrap_or(10)).await?;
-        }
+        let hashes: BTreeSet<&str> = own.iter().filter_map(|p| plan::hash(p)).collect();
+        let is_live = |r: &&Arc<ControllerRevision>| {
+            let label = r.metadata.labels.as_ref().and_then(|l| l.get(history::HASH_LABEL));
+            label.is_some_and(|h| hashes.contains(h.as_str()) || *h == hash)
+        };
+        let live = revisions.iter().filter(is_live).filter_map(|r| r.metadata.name.as_deref()).collect();
+        history::truncate(cx, &revisions, &live, spec.revision_history_limit.unwrap_or(10)).await?;
         Ok(plan.again.map_or(Next::done(), Next::after))
     }
 
-    /// A set that is being deleted still tells how many pods it has.
-    async fn finalize(&self, set: &DaemonSet, cx: &Context<Self>) -> Result<Next> {
-        self.reconcile(set, cx).await
+    /// A set that is being deleted does nothing more: what the garbage collector takes is not made again.
+    async fn finalize(&self, _: &DaemonSet, _: &Context<Self>) -> Result<Next> {
+        Ok(Next::done())
     }
 
     fn watches(&self, watches: &mut Watches<Self>) {

@@ -30,8 +30,8 @@ pub(super) struct Plan {
     /// Nodes that get a pod.
     pub(super) create: Vec<String>,
     pub(super) delete: Vec<Arc<Pod>>,
-    /// Those to be deleted because they ended, and the reason of the event about it.
-    pub(super) ended: Vec<(Arc<Pod>, &'static str)>,
+    /// Those to be deleted because they ended.
+    pub(super) ended: Vec<Arc<Pod>>,
     pub(super) status: DaemonSetStatus,
     pub(super) again: Option<Duration>,
 }
@@ -73,7 +73,7 @@ fn wants(spec: &PodSpec, node: &Node) -> (bool, bool) {
 /// A node that should have a pod, and the pods it has.
 struct Place<'a> {
     node: &'a str,
-    /// Oldest first, without those that ended.
+    /// Those that are bound first, then the oldest, without those that ended.
     pods: Vec<&'a Arc<Pod>>,
     /// One that ended is still there.
     ended: bool,
@@ -90,7 +90,10 @@ pub(super) fn plan(state: &State<'_>) -> Plan {
         }
     }
     for list in by_node.values_mut() {
-        list.sort_by_key(|p| (p.metadata.creation_timestamp.as_ref().map(|t| t.0), p.metadata.name.clone()));
+        list.sort_by_key(|p| {
+            let created = p.metadata.creation_timestamp.as_ref().map(|t| t.0);
+            (pods::node(p).is_none(), created, p.metadata.name.clone())
+        });
     }
     let mut places = Vec::new();
     let status = &mut plan.status;
@@ -105,10 +108,7 @@ pub(super) fn plan(state: &State<'_>) -> Plan {
         }
         let (over, alive): (Vec<_>, Vec<_>) = has.into_iter().partition(|p| pods::is_over(p));
         let ended = !over.is_empty();
-        for pod in over.into_iter().filter(|p| !pods::is_terminating(p)) {
-            let reason = if pods::phase(pod) == "Failed" { "FailedDaemonPod" } else { "SucceededDaemonPod" };
-            plan.ended.push((pod.clone(), reason));
-        }
+        plan.ended.extend(over.into_iter().filter(|p| !pods::is_terminating(p)).cloned());
         if run || !alive.is_empty() {
             places.push(Place { node: name, pods: alive, ended });
         }
@@ -161,24 +161,22 @@ impl State<'_> {
         if unavailable == 0 && surge == 0 { (1, 0) } else { (unavailable, surge) }
     }
 
+    /// What a node adds to the status. Its oldest pod speaks for it in everything, so that during a surge the successor
+    /// counts only when it stands alone.
     fn count(&self, status: &mut DaemonSetStatus, run: bool, has: &[&Arc<Pod>]) {
-        let first = has.iter().find(|p| !pods::is_terminating(p)).or(has.first());
+        let oldest = has.iter().find(|p| !(pods::is_terminating(p) && pods::is_over(p)));
         if !run {
-            status.number_misscheduled += i32::from(first.is_some());
+            status.number_misscheduled += i32::from(oldest.is_some());
             return;
         }
         status.desired_number_scheduled += 1;
-        let Some(first) = first else { return };
+        let Some(oldest) = oldest else { return };
         status.current_number_scheduled += 1;
-        if pods::is_ready(first) {
+        if pods::is_ready(oldest) {
             status.number_ready += 1;
-            if self.is_available(first) {
-                *status.number_available.get_or_insert_default() += 1;
-            }
+            *status.number_available.get_or_insert_default() += i32::from(self.is_available(oldest));
         }
-        // With surge the updated pod may be the second one.
-        let updated = has.iter().any(|p| self.is_updated(p) && !pods::is_terminating(p));
-        *status.updated_number_scheduled.get_or_insert_default() += i32::from(updated);
+        *status.updated_number_scheduled.get_or_insert_default() += i32::from(self.is_updated(oldest));
     }
 }
 
@@ -192,10 +190,13 @@ impl Plan {
         } else if !surging {
             self.delete.extend(running.iter().skip(1).map(|p| (*p).clone()));
         } else {
-            // One of each template may stay: the oldest.
+            // One of each template may stay: the oldest. An old one that isn't ready has nothing to hand over.
+            let of = |updated| running.iter().filter(move |p| state.is_updated(p) == updated);
             for updated in [true, false] {
-                let same = running.iter().filter(|p| state.is_updated(p) == updated);
-                self.delete.extend(same.skip(1).map(|p| (*p).clone()));
+                self.delete.extend(of(updated).skip(1).map(|p| (*p).clone()));
+            }
+            if of(true).next().is_some() {
+                self.delete.extend(of(false).take(1).filter(|p| !pods::is_ready(p)).map(|p| (*p).clone()));
             }
         }
     }

@@ -64,12 +64,8 @@ fn planned(set: &DaemonSet, nodes: &[Arc<Node>], pods: &[Arc<Pod>]) -> Plan {
 fn check(extra: Value, on: &str, has: &str, want: &str) {
     let plan = planned(&set(extra), &nodes(on), &pods(has));
     let create = plan.create.iter().map(|n| format!("+{n}"));
-    let delete = plan
-        .ended
-        .iter()
-        .map(|(p, _)| p)
-        .chain(&plan.delete)
-        .map(|p| format!("-{}", p.metadata.name.as_deref().unwrap()));
+    let delete =
+        plan.ended.iter().chain(&plan.delete).map(|p| format!("-{}", p.metadata.name.as_deref().unwrap()));
     assert_eq!(create.chain(delete).collect::<Vec<_>>().join(" "), want, "{on} / {has}");
 }
 
@@ -110,6 +106,10 @@ fn surge_makes_the_new_one_first() {
     check(surge(), "n1 n2", "n1:a+ n2:a+", "+n1");
     check(surge(), "n1 n2", "n1:a+ n1:b. n2:a+", "");
     check(surge(), "n1 n2", "n1:a+ n1:b+ n2:a+", "+n2 -p0");
+    // An old one that isn't ready goes at once, and its successor is made beside it.
+    check(surge(), "n1 n2", "n1:a. n1:b. n2:a+", "-p0");
+    check(surge(), "n1 n2", "n1:a. n1:b+ n2:a+", "+n2 -p0");
+    check(surge(), "n1 n2", "n1:a. n2:a+", "+n1");
     check(surge(), "n1", "n1:b+", "");
     check(surge(), "n1 n2", "", "+n1 +n2");
 }
@@ -122,6 +122,18 @@ fn the_status_counts() {
         json!({"currentNumberScheduled": 1, "desiredNumberScheduled": 2, "numberAvailable": 1, "numberMisscheduled": 1,
             "numberReady": 1, "numberUnavailable": 1, "observedGeneration": 1, "updatedNumberScheduled": 1})
     );
+}
+
+#[test]
+fn the_oldest_pod_speaks_for_its_node() {
+    let updated = |has: &str| {
+        let status = planned(&set(json!({})), &nodes("n1"), &pods(has)).status;
+        (status.updated_number_scheduled.unwrap_or(0), status.number_available.unwrap_or(0))
+    };
+    assert_eq!(updated("n1:a+ n1:b."), (0, 1));
+    assert_eq!(updated("n1:a+- n1:b."), (0, 1));
+    assert_eq!(updated("n1:ax- n1:b+"), (1, 1));
+    assert_eq!(updated("n1:b."), (1, 0));
 }
 
 #[test]

@@ -64,3 +64,10 @@ fn concerned(change: &Change<Pod>, services: &Cache<Service>) -> Vec<Key> {
     let hit = |s: &&Arc<Service>| selector(s).is_some_and(|l| change.each().any(|p| selects(l, p)));
     all.iter().filter(hit).map(|s| Key::of(&**s)).collect()
 }
+
+/// The Services that select a pod.
+fn selecting(pod: &Pod, services: &Cache<Service>) -> Vec<Key> {
+    let all = services.in_namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+    let hit = |s: &&Arc<Service>| selector(s).is_some_and(|l| selects(l, pod));
+    all.iter().filter(hit).map(|s| Key::of(&**s)).collect()
+}

@@ -4,16 +4,18 @@
 //! slice, whatever the Service's size.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use homeostat_sdk::{Context, Next, Operator, Result, Settings, Watches};
+use homeostat_sdk::{Context, Index, Key, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::core::v1::{Node, Pod, Service, ServiceSpec};
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+use k8s_openapi::api::discovery::v1::{
+    Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, ForNode, ForZone,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::backend::{Backend, Port, backend};
 use super::plan::{MANAGER_LABEL, Plan, SERVICE_LABEL, existing};
-use crate::common::counting;
+use crate::common::{counting, pods};
 
 /// The most endpoints in a slice (the reference's default).
 const LIMIT: usize = 100;
@@ -42,10 +44,7 @@ impl Operator for EndpointSlices {
         let pods = super::pods_of(&cx.cache::<Pod, _>(), namespace, selector);
         let existing = existing(cx, MANAGER);
         let nodes = cx.cache::<Node, _>();
-        let zone = |node: &str| {
-            nodes.get(&homeostat_sdk::Key::cluster(node))?.metadata.labels.as_ref()?.get(ZONE).cloned()
-        };
-        let plan = plan(service, &pods, &existing, zone);
+        let plan = plan(service, &pods, &existing, |name| nodes.get(&Key::cluster(name)));
         plan.carry_out(cx).await?;
         Ok(Next::done())
     }
@@ -57,6 +56,18 @@ impl Operator for EndpointSlices {
 
     fn watches(&self, watches: &mut Watches<Self>) {
         watches.changes::<Pod, _>(|change, view| super::concerned(change, &view.resources()));
+        // Whether a pod's node is there, and in which zone.
+        let index: OnceLock<Index<Pod>> = OnceLock::new();
+        watches.changes::<Node, _>(move |change, view| {
+            let Some(node) = change.object().filter(|_| change.differs(zone)) else { return Vec::new() };
+            let index = index.get_or_init(|| pods::by_node(&view.cache::<Pod, _>()));
+            let on_node = index.get(node.metadata.name.as_deref().unwrap_or_default());
+            let mut keys: Vec<Key> =
+                on_node.iter().flat_map(|p| super::selecting(p, &view.resources())).collect();
+            keys.sort();
+            keys.dedup();
+            keys
+        });
     }
 }
 
@@ -71,8 +82,26 @@ fn families(spec: &ServiceSpec) -> Vec<(&'static str, bool)> {
     all
 }
 
-fn endpoint(backend: Backend, zone: impl Fn(&str) -> Option<String>) -> Endpoint {
+fn zone(node: &Node) -> Option<String> {
+    node.metadata.labels.as_ref()?.get(ZONE).cloned()
+}
+
+/// Where the Service wants traffic to stay: near the endpoint, as far as it is known where that is.
+fn hints(spec: &ServiceSpec, backend: &Backend, zone: Option<&String>) -> Option<EndpointHints> {
+    let wish = spec.traffic_distribution.as_deref().filter(|_| backend.ready)?;
+    if !matches!(wish, "PreferClose" | "PreferSameZone" | "PreferSameNode") {
+        return None;
+    }
+    let for_zones = zone.map(|name| vec![ForZone { name: name.clone() }]);
+    let node = backend.node.clone().filter(|_| wish == "PreferSameNode");
+    let for_nodes = node.map(|name| vec![ForNode { name }]);
+    (for_zones.is_some() || for_nodes.is_some()).then_some(EndpointHints { for_nodes, for_zones })
+}
+
+fn endpoint(spec: &ServiceSpec, backend: Backend, node: Option<&Node>) -> Endpoint {
+    let zone = node.and_then(zone);
     Endpoint {
+        hints: hints(spec, &backend, zone.as_ref()),
         addresses: vec![backend.ip],
         conditions: Some(EndpointConditions {
             ready: Some(backend.ready),
@@ -80,7 +109,7 @@ fn endpoint(backend: Backend, zone: impl Fn(&str) -> Option<String>) -> Endpoint
             terminating: Some(backend.terminating),
         }),
         hostname: backend.hostname,
-        zone: backend.node.as_deref().and_then(zone),
+        zone,
         node_name: backend.node,
         target_ref: Some(backend.pod),
         ..Endpoint::default()
@@ -116,7 +145,7 @@ fn plan(
     service: &Service,
     pods: &[Arc<Pod>],
     existing: &[Arc<EndpointSlice>],
-    zone: impl Fn(&str) -> Option<String>,
+    node: impl Fn(&str) -> Option<Arc<Node>>,
 ) -> Plan {
     let Some(spec) = &service.spec else { return Plan::default() };
     let mut plan = Plan::default();
@@ -127,7 +156,12 @@ fn plan(
     for (family, v6) in families(spec) {
         let mut groups: BTreeMap<Vec<Port>, Vec<Endpoint>> = BTreeMap::new();
         for found in pods.iter().filter_map(|p| backend(service, p, v6)) {
-            groups.entry(found.ports.clone()).or_default().push(endpoint(found, &zone));
+            let on = found.node.as_deref().and_then(&node);
+            // Nobody knows what runs where there is no node; but who publishes all means all.
+            if found.node.is_some() && on.is_none() && spec.publish_not_ready_addresses != Some(true) {
+                continue;
+            }
+            groups.entry(found.ports.clone()).or_default().push(endpoint(spec, found, on.as_deref()));
         }
         let of_family: Vec<&Arc<EndpointSlice>> =
             existing.iter().filter(|s| s.address_type == family).collect();
@@ -232,7 +266,11 @@ mod tests {
     }
 
     fn planned(pods: &[Arc<Pod>], existing: &[Arc<EndpointSlice>]) -> Plan {
-        plan(&service(), pods, existing, |_| Some("z".into()))
+        plan(&service(), pods, existing, |_| Some(node()))
+    }
+
+    fn node() -> Arc<Node> {
+        Arc::new(serde_json::from_value(json!({"metadata": {"name": "n", "labels": {ZONE: "z"}}})).unwrap())
     }
 
     fn sizes(slices: &[EndpointSlice]) -> Vec<usize> {
@@ -287,5 +325,36 @@ mod tests {
         let plan = planned(&[pod(1, 80), pod(2, 8080)], &[]);
         let ports: Vec<_> = plan.create.iter().map(|s| s.ports.as_ref().unwrap()[0].port.unwrap()).collect();
         assert_eq!(ports, [80, 8080]);
+    }
+
+    #[test]
+    fn pods_of_a_node_that_is_gone_are_left_out() {
+        let count = |service: &Service| {
+            let plan = plan(service, &[pod(1, 80)], &[], |_| None);
+            sizes(&plan.create)
+        };
+        let mut service = service();
+        assert_eq!(count(&service), [0]);
+        service.spec.as_mut().unwrap().publish_not_ready_addresses = Some(true);
+        assert_eq!(count(&service), [1]);
+    }
+
+    #[test]
+    fn hints_keep_traffic_near() {
+        let check = |wish: Option<&str>, ready: &str, want: serde_json::Value| {
+            let mut service = service();
+            service.spec.as_mut().unwrap().traffic_distribution = wish.map(str::to_owned);
+            let mut pod = pod(1, 80);
+            let status = Arc::make_mut(&mut pod).status.as_mut().unwrap();
+            status.conditions.as_mut().unwrap()[0].status = ready.into();
+            let plan = plan(&service, &[pod], &[], |_| Some(node()));
+            assert_eq!(json!(plan.create[0].endpoints.as_ref().unwrap()[0].hints), want, "{wish:?} {ready}");
+        };
+        check(None, "True", json!(null));
+        check(Some("PreferClose"), "True", json!({"forZones": [{"name": "z"}]}));
+        check(Some("PreferSameZone"), "True", json!({"forZones": [{"name": "z"}]}));
+        check(Some("PreferSameZone"), "False", json!(null));
+        let both = json!({"forZones": [{"name": "z"}], "forNodes": [{"name": "n"}]});
+        check(Some("PreferSameNode"), "True", both);
     }
 }

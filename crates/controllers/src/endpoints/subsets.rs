@@ -17,6 +17,9 @@ use crate::common::{counting, pod_control};
 const LIMIT: usize = 1000;
 const MANAGER_LABEL: &str = "endpoints.kubernetes.io/managed-by";
 const MANAGER: &str = "endpoint-controller";
+/// The annotation that says that there are more addresses.
+const OVER: &str = "endpoints.kubernetes.io/over-capacity";
+const TRUNCATED: &str = "truncated";
 
 /// The controller.
 pub(crate) struct Subsets;
@@ -40,26 +43,28 @@ impl Operator for Subsets {
         let has = cx.read::<Endpoints, _>(cx.name());
         let mut labels = super::labels(service);
         labels.insert(MANAGER_LABEL.into(), MANAGER.into());
-        let subsets = Some(subsets(service, &pods)).filter(|s| !s.is_empty());
+        let mut subsets = subsets(service, &pods);
+        let over = truncate(&mut subsets);
+        let mut new = has.as_deref().cloned().unwrap_or_else(|| Endpoints {
+            metadata: ObjectMeta {
+                name: Some(cx.name().to_owned()),
+                namespace: cx.namespace().map(str::to_owned),
+                ..ObjectMeta::default()
+            },
+            subsets: None,
+        });
+        new.subsets = Some(subsets).filter(|s| !s.is_empty());
+        new.metadata.labels = Some(labels);
+        let mut annotations = new.metadata.annotations.take().unwrap_or_default();
+        annotations.remove(OVER);
+        if over {
+            annotations.insert(OVER.into(), TRUNCATED.into());
+        }
+        new.metadata.annotations = Some(annotations).filter(|a| !a.is_empty());
         let written = match has {
-            Some(has) if has.subsets == subsets && has.metadata.labels.as_ref() == Some(&labels) => {
-                return Ok(Next::done());
-            }
-            Some(has) => {
-                let mut new = Endpoints::clone(&has);
-                new.subsets = subsets;
-                new.metadata.labels = Some(labels);
-                cx.update::<Endpoints, _>(&new).await
-            }
-            None => {
-                let metadata = ObjectMeta {
-                    name: Some(cx.name().to_owned()),
-                    namespace: cx.namespace().map(str::to_owned),
-                    labels: Some(labels),
-                    ..ObjectMeta::default()
-                };
-                cx.create::<Endpoints, _>(Endpoints { metadata, subsets }).await
-            }
+            Some(has) if *has == new => return Ok(Next::done()),
+            Some(_) => cx.update::<Endpoints, _>(&new).await,
+            None => cx.create::<Endpoints, _>(new).await,
         };
         match written {
             Err(e) if !pod_control::is_namespace_terminating(&e) => Err(e),
@@ -85,8 +90,10 @@ fn subsets(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSubset> {
     let publish = service.spec.as_ref().and_then(|s| s.publish_not_ready_addresses) == Some(true);
     let mut groups: BTreeMap<Vec<Port>, [Vec<EndpointAddress>; 2]> = BTreeMap::new();
     let backends = pods.iter().filter_map(|p| backend(service, p, v6));
-    // What is on its way out has no place in this form.
-    for found in backends.filter(|b| publish || !b.terminating).take(LIMIT) {
+    let portless = service.spec.as_ref().and_then(|s| s.ports.as_ref()).is_none_or(Vec::is_empty);
+    // What is on its way out has no place in this form, nor what has none of the ports.
+    let stands = |b: &Backend| (publish || !b.terminating) && (portless || !b.ports.is_empty());
+    for found in backends.filter(stands) {
         let group = groups.entry(found.ports.clone()).or_default();
         group[usize::from(!found.ready)].push(address(found));
     }
@@ -102,6 +109,34 @@ fn subsets(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSubset> {
             ports: Some(ports.into_iter().map(port).collect()).filter(|p: &Vec<_>| !p.is_empty()),
         })
         .collect()
+}
+
+/// Takes out what is too much, and says whether it did: of each subset in proportion, those that aren't ready first.
+fn truncate(subsets: &mut [EndpointSubset]) -> bool {
+    let count = |l: &Option<Vec<EndpointAddress>>| l.as_ref().map_or(0, Vec::len);
+    let ready: usize = subsets.iter().map(|s| count(&s.addresses)).sum();
+    let unready: usize = subsets.iter().map(|s| count(&s.not_ready_addresses)).sum();
+    if ready + unready <= LIMIT {
+        return false;
+    }
+    let only_ready = ready > LIMIT;
+    let (room, all) = if only_ready { (LIMIT, ready) } else { (LIMIT - ready, unready) };
+    let mut left = room;
+    for subset in subsets {
+        if only_ready {
+            subset.not_ready_addresses = None;
+        }
+        let list = if only_ready { &mut subset.addresses } else { &mut subset.not_ready_addresses };
+        let share = (count(list) * room).div_ceil(all).min(left);
+        left -= share;
+        if let Some(addresses) = list {
+            addresses.truncate(share);
+        }
+        if share == 0 {
+            *list = None;
+        }
+    }
+    true
 }
 
 fn address(backend: Backend) -> EndpointAddress {
@@ -152,5 +187,46 @@ mod tests {
         assert_eq!(ips(&found[0].not_ready_addresses), ["10.0.0.2"]);
         assert_eq!(json!(found[0].ports), json!([{"port": 80, "protocol": "TCP"}]));
         assert!(subsets(&service, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_pod_without_the_named_port_is_left_out() {
+        let service = |ports: serde_json::Value| {
+            serde_json::from_value::<Service>(json!({"metadata": {"name": "svc"},
+                "spec": {"selector": {"a": "b"}, "ports": ports}}))
+            .unwrap()
+        };
+        let pod = Arc::new(
+            serde_json::from_value::<Pod>(json!({"metadata": {"name": "p"}, "spec": {"containers": []},
+                "status": {"phase": "Running", "podIP": "10.0.0.1"}}))
+            .unwrap(),
+        );
+        let count = |ports| subsets(&service(ports), std::slice::from_ref(&pod)).len();
+        assert_eq!(count(json!([{"port": 80, "targetPort": "web"}])), 0);
+        assert_eq!(count(json!([{"port": 80, "targetPort": "web"}, {"port": 81}])), 1);
+        assert_eq!(count(json!([])), 1);
+    }
+
+    #[test]
+    fn what_is_too_much_is_taken_out() {
+        let check = |has: &[(usize, usize)], want: &[(usize, usize)]| {
+            let list = |n: usize| Some(vec![EndpointAddress::default(); n]).filter(|l| !l.is_empty());
+            let subset = |(ready, unready): &(usize, usize)| EndpointSubset {
+                addresses: list(*ready),
+                not_ready_addresses: list(*unready),
+                ports: None,
+            };
+            let mut all: Vec<EndpointSubset> = has.iter().map(subset).collect();
+            assert_eq!(truncate(&mut all), has != want);
+            let count = |l: &Option<Vec<EndpointAddress>>| l.as_ref().map_or(0, Vec::len);
+            let got: Vec<_> =
+                all.iter().map(|s| (count(&s.addresses), count(&s.not_ready_addresses))).collect();
+            assert_eq!(got, want, "{has:?}");
+        };
+        check(&[(600, 400)], &[(600, 400)]);
+        check(&[(600, 500)], &[(600, 400)]);
+        check(&[(1200, 5)], &[(1000, 0)]);
+        check(&[(100, 1000), (500, 200)], &[(100, 334), (500, 66)]);
+        check(&[(900, 0), (600, 7)], &[(600, 0), (400, 0)]);
     }
 }

@@ -21,12 +21,17 @@ const EFFECT: &str = "NoExecute";
 /// When taints were first seen, by key and value.
 type Seen = BTreeMap<(String, Option<String>), Timestamp>;
 
+/// Pods that are to be deleted later.
+type Waiting = BTreeMap<Key, Arc<Pod>>;
+
 /// The controller.
 #[derive(Default)]
 pub(crate) struct TaintEviction {
     by_node: OnceLock<Index<Pod>>,
     /// By node.
     seen: Mutex<BTreeMap<String, Seen>>,
+    /// The pods of each node whose time there runs out.
+    waiting: Mutex<BTreeMap<String, Waiting>>,
 }
 
 impl TaintEviction {
@@ -48,6 +53,29 @@ impl TaintEviction {
         }
         taints
     }
+
+    /// Notes which pods wait for their deletion; returns those that waited before and don't any more.
+    fn wait(&self, node: &str, now: &Waiting) -> Waiting {
+        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = all.remove(node).unwrap_or_default();
+        before.retain(|key, _| !now.contains_key(key));
+        if !now.is_empty() {
+            all.insert(node.to_owned(), now.clone());
+        }
+        before
+    }
+
+    /// Tells of the pods that may stay after all.
+    async fn cancel(&self, pods: Waiting, cx: &Context<Self>) {
+        for (key, was) in pods {
+            let there = cx.cache::<Pod, _>().get(&key);
+            let stays = |p: &Arc<Pod>| p.metadata.uid == was.metadata.uid && !pods::is_terminating(p);
+            if let Some(pod) = there.filter(stays) {
+                let text = format!("Cancelling deletion of Pod {key}");
+                cx.event_about::<Pod>(&pod, Event::normal("TaintManagerEviction", text)).await;
+            }
+        }
+    }
 }
 
 impl Operator for TaintEviction {
@@ -63,23 +91,35 @@ impl Operator for TaintEviction {
         let now = cx.clock().now();
         let taints = self.dated(node, now);
         if taints.is_empty() {
+            self.cancel(self.wait(cx.name(), &Waiting::new()), cx).await;
             return Ok(Next::done());
         }
         let index = self.by_node.get_or_init(|| pods::by_node(&cx.cache::<Pod, _>()));
         let mut next = None;
+        let (mut waiting, mut going) = (Waiting::new(), Vec::new());
         for pod in index.get(cx.name()).iter().filter(|p| !pods::is_terminating(p)) {
             let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
             match stays(&taints, tolerations, now) {
                 None => {}
-                Some(Duration::ZERO) => evict(pod, cx).await?,
-                Some(left) => next = Some(next.map_or(left, |n: Duration| n.min(left))),
+                Some(Duration::ZERO) => going.push(pod.clone()),
+                Some(left) => {
+                    waiting.insert(Key::of(&**pod), pod.clone());
+                    next = Some(next.map_or(left, |n: Duration| n.min(left)));
+                }
             }
+        }
+        let mut cancelled = self.wait(cx.name(), &waiting);
+        cancelled.retain(|key, _| !going.iter().any(|p| Key::of(&**p) == *key));
+        self.cancel(cancelled, cx).await;
+        for pod in &going {
+            evict(pod, cx).await?;
         }
         Ok(next.map_or(Next::done(), Next::after))
     }
 
     async fn absent(&self, key: &Key, _: &Context<Self>) -> Result<Next> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(key.name());
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(key.name());
         Ok(Next::done())
     }
 

@@ -3,7 +3,7 @@
 //! A node whose kubelet is silent for longer than the grace period becomes `Unknown`. Everything else it says of
 //! itself stands. Taints of others are left alone.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
@@ -13,8 +13,11 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::Patch;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::marking;
+use super::silence::Silence;
+use super::zones::{Leave, Zones};
 use crate::common::pods;
 
 /// A kubelet that was never heard of may be silent for this long at least (the reference's default).
@@ -40,12 +43,28 @@ const VOUCHED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPress
 pub(crate) struct NodeLifecycle {
     /// A kubelet that was heard of may be silent for this long.
     grace: Duration,
+    silence: Arc<Silence>,
+    zones: Arc<Zones>,
     by_node: OnceLock<Index<Pod>>,
 }
 
 impl NodeLifecycle {
     pub(crate) fn new(grace: Duration) -> Self {
-        Self { grace, by_node: OnceLock::new() }
+        Self { grace, silence: Arc::default(), zones: Arc::default(), by_node: OnceLock::new() }
+    }
+}
+
+impl NodeLifecycle {
+    /// Whether pods may be driven out of the node now, where it isn't ready. It takes its zone's turn only where that
+    /// is news.
+    fn may_drive_out(&self, node: &Node, now: Instant) -> Leave {
+        if self.zones.is_cut_off() {
+            return Leave::CutOff;
+        }
+        let driven = |t: &Taint| t.effect == "NoExecute" && (t.key == NOT_READY || t.key == UNREACHABLE);
+        let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
+        let unready = matches!(status_of(node, "Ready"), Some("False" | "Unknown"));
+        if !unready || taints.iter().any(driven) { Leave::Now } else { self.zones.leave(node, now) }
     }
 }
 
@@ -59,11 +78,17 @@ impl Operator for NodeLifecycle {
     }
 
     async fn reconcile(&self, node: &Node, cx: &Context<Self>) -> Result<Next> {
-        let now = cx.clock().now();
+        let (now, instant) = (cx.clock().now(), Instant::now());
+        if self.silence.is_new(node) {
+            let text = format!("Node {0} event: Registered Node {0} in Controller", cx.name());
+            cx.event(Event::normal("RegisteredNode", text)).await;
+        }
+        self.silence.posted(node, instant);
         // Without a dependency: a renewal in time is no news.
-        let lease = cx.cache::<Lease, _>().get(&Key::namespaced(LEASES, cx.name()));
-        let renewed = lease.and_then(|l| l.spec.as_ref()?.renew_time.clone()).map(|t| t.0);
-        let silent_in = silent_in(node, renewed, self.grace, now);
+        if let Some(lease) = cx.cache::<Lease, _>().get(&Key::namespaced(LEASES, cx.name())) {
+            self.silence.renewed(cx.name(), &lease, instant);
+        }
+        let silent_in = silent_in(node, self.silence.of(cx.name(), instant), self.grace, now);
         if silent_in.is_zero() && status_of(node, "Ready") != Some("Unknown") {
             let patch = json!({"metadata": {"resourceVersion": node.metadata.resource_version},
                 "status": {"conditions": silenced(node, now)}});
@@ -73,7 +98,8 @@ impl Operator for NodeLifecycle {
             // The change comes back and brings the taints.
             return Ok(Next::done());
         }
-        if let Some(taints) = tainted(node, now) {
+        let leave = self.may_drive_out(node, instant);
+        if let Some(taints) = tainted(node, leave == Leave::Now, now) {
             let taints = if taints.is_empty() { Value::Null } else { json!(taints) };
             let patch = json!({"metadata": {"resourceVersion": node.metadata.resource_version},
                 "spec": {"taints": taints}});
@@ -83,16 +109,50 @@ impl Operator for NodeLifecycle {
             let by_node = self.by_node.get_or_init(|| pods::by_node(&cx.cache::<Pod, _>()));
             marking::mark(ready, &by_node.get(cx.name()), cx).await?;
         }
-        if silent_in.is_zero() {
-            // Until it speaks, which changes the node.
-            return Ok(Next::done());
+        // One that is silent comes back when it speaks, which changes the node.
+        let silent_in = Some(silent_in).filter(|d| !d.is_zero());
+        let turn = if let Leave::After(left) = leave { Some(left) } else { None };
+        Ok([silent_in, turn].into_iter().flatten().min().map_or(Next::done(), Next::after))
+    }
+
+    async fn absent(&self, key: &Key, cx: &Context<Self>) -> Result<Next> {
+        if let Some(metadata) = self.silence.forget(key.name()) {
+            let text = format!("Node {0} event: Removing Node {0} from Controller", key.name());
+            let node = Node { metadata, ..Node::default() };
+            cx.event_about::<Node>(&node, Event::normal("RemovingNode", text)).await;
         }
-        Ok(Next::after(silent_in))
+        Ok(Next::done())
     }
 
     fn watches(&self, watches: &mut Watches<Self>) {
-        // Heartbeats in the status change nothing here, except after silence.
-        watches.filter(|change| {
+        // Signs of life are noted when they come, and bring nothing back.
+        let silence = self.silence.clone();
+        watches.changes::<Lease, _>(move |change, _| {
+            if let Some(lease) =
+                change.new.as_ref().filter(|l| l.metadata.namespace.as_deref() == Some(LEASES))
+            {
+                silence.renewed(lease.metadata.name.as_deref().unwrap_or_default(), lease, Instant::now());
+            }
+            Vec::new()
+        });
+        let (silence, zones) = (self.silence.clone(), self.zones.clone());
+        watches.changes::<Node, _>(move |change, view| {
+            let Some(key) = change.key() else { return Vec::new() };
+            let now = Instant::now();
+            let news = zones.note(key.name(), change.new.as_deref(), now);
+            if !news.all {
+                return news.nodes.into_iter().map(Key::cluster).collect();
+            }
+            if !zones.is_cut_off() {
+                silence.begin_anew(now);
+            }
+            view.resources().keys()
+        });
+        let silence = self.silence.clone();
+        watches.filter(move |change| {
+            if let Some(node) = &change.new {
+                silence.posted(node, Instant::now());
+            }
             change.listed
                 || change.differs(|n| {
                     let all = BY_CONDITION.map(|(kind, _, _)| status_of(n, kind).map(str::to_owned));
@@ -102,29 +162,23 @@ impl Operator for NodeLifecycle {
     }
 }
 
-fn condition<'a>(node: &'a Node, kind: &str) -> Option<&'a NodeCondition> {
+pub(super) fn condition<'a>(node: &'a Node, kind: &str) -> Option<&'a NodeCondition> {
     node.status.as_ref()?.conditions.as_ref()?.iter().find(|c| c.type_ == kind)
 }
 
-fn status_of<'a>(node: &'a Node, kind: &str) -> Option<&'a str> {
+pub(super) fn status_of<'a>(node: &'a Node, kind: &str) -> Option<&'a str> {
     condition(node, kind).map(|c| c.status.as_str())
 }
 
-/// How long until the node counts as silent; zero where it does.
-fn silent_in(node: &Node, renewed: Option<Timestamp>, grace: Duration, now: Timestamp) -> Duration {
-    // What this controller wrote itself is no sign of life.
-    let ready = condition(node, "Ready").filter(|c| c.status != "Unknown");
-    let heartbeat =
-        ready.and_then(|c| c.last_heartbeat_time.as_ref().or(c.last_transition_time.as_ref())).map(|t| t.0);
+/// How long until the node counts as silent, of which nothing new was heard for `silence`; zero where it does.
+fn silent_in(node: &Node, silence: Option<Duration>, grace: Duration, now: Timestamp) -> Duration {
+    if condition(node, "Ready").is_some() {
+        return grace.saturating_sub(silence.unwrap_or_default());
+    }
+    // A kubelet that never said how its node is may still be starting.
     let created = node.metadata.creation_timestamp.as_ref().map(|t| t.0);
-    let heard = renewed.max(heartbeat);
-    // A node that was made with a status of old is given the time of a new one.
-    let startup = grace.max(STARTUP_GRACE);
-    let until = [heard.map(|t| (t, grace)), created.map(|t| (t, startup))];
-    let left = |(since, grace): (Timestamp, Duration)| {
-        grace.saturating_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default())
-    };
-    until.into_iter().flatten().map(left).max().unwrap_or(startup)
+    let age = created.map(|t| Duration::try_from(now.duration_since(t)).unwrap_or_default());
+    grace.max(STARTUP_GRACE).saturating_sub([age, silence].into_iter().flatten().min().unwrap_or_default())
 }
 
 /// The conditions of a silent node.
@@ -148,15 +202,16 @@ fn silenced(node: &Node, now: Timestamp) -> Vec<Value> {
     VOUCHED.iter().map(one).collect()
 }
 
-/// The taints that the node should have, where they differ from those it has.
-fn tainted(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
+/// The taints that the node should have, where they differ from those it has. `drive_out`: also those that drive pods
+/// out of a node that isn't ready.
+fn tainted(node: &Node, drive_out: bool, now: Timestamp) -> Option<Vec<Taint>> {
     let spec = node.spec.as_ref();
     let has = spec.and_then(|s| s.taints.clone()).unwrap_or_default();
     let mut wanted: Vec<(&str, &str)> = Vec::new();
     for (kind, status, taint) in BY_CONDITION {
         if status_of(node, kind) == Some(status) {
             wanted.push((taint, "NoSchedule"));
-            if kind == "Ready" {
+            if kind == "Ready" && drive_out {
                 wanted.push((taint, "NoExecute"));
             }
         }
@@ -206,16 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_measured_from_the_last_word() {
-        let check = |ready, renewed: Option<i64>, want: u64| {
-            let got = silent_in(&node(ready, json!({})), renewed.map(at), GRACE, at(0));
-            assert_eq!(got.as_secs(), want, "{ready:?} {renewed:?}");
+    fn who_says_nothing_new_is_silent() {
+        let check = |ready, silence: Option<u64>, want: u64| {
+            let got = silent_in(&node(ready, json!({})), silence.map(Duration::from_secs), GRACE, at(0));
+            assert_eq!(got.as_secs(), want, "{ready:?} {silence:?}");
         };
-        check(Some("True"), Some(-10), 40);
-        check(Some("True"), Some(-50), 0);
-        check(Some("True"), None, 0);
+        check(Some("True"), Some(10), 40);
+        check(Some("True"), Some(50), 0);
+        // Whatever its heartbeat says: it was just seen for the first time.
+        check(Some("True"), None, 50);
+        check(Some("Unknown"), Some(10), 40);
         check(None, None, 0);
-        check(Some("Unknown"), Some(-10), 40);
+        check(None, Some(20), 40);
         let mut young = node(None, json!({}));
         young.metadata.creation_timestamp = Some(Time(at(-20)));
         assert_eq!(silent_in(&young, None, GRACE, at(0)).as_secs(), 40);
@@ -223,7 +280,7 @@ mod tests {
 
     #[track_caller]
     fn check(ready: Option<&str>, spec: Value, want: Option<&[&str]>) {
-        let got = tainted(&node(ready, spec), at(0));
+        let got = tainted(&node(ready, spec), true, at(0));
         let got = got.map(|l| l.iter().map(|t| format!("{}:{}", t.key, t.effect)).collect::<Vec<_>>());
         assert_eq!(got, want.map(|w| w.iter().map(|t| (*t).to_owned()).collect()), "{ready:?}");
     }
@@ -248,6 +305,10 @@ mod tests {
                 "node.kubernetes.io/unreachable:NoExecute",
             ]),
         );
+        let unreachable = |effect: &str| json!({"key": UNREACHABLE, "effect": effect});
+        let both = json!({"taints": [unreachable("NoSchedule"), unreachable("NoExecute")]});
+        let held = tainted(&node(Some("Unknown"), both), false, at(0)).unwrap();
+        assert_eq!(held.iter().map(|t| &*t.effect).collect::<Vec<_>>(), ["NoSchedule"]);
         let cordoned = "node.kubernetes.io/unschedulable:NoSchedule";
         check(Some("True"), json!({"unschedulable": true}), Some(&[cordoned]));
         check(Some("True"), json!({"taints": [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}]}), Some(&[]));

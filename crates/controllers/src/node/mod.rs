@@ -1,7 +1,10 @@
 //! Nodes: who is not heard of is not ready, conditions become taints, and taints drive pods away.
 //!
-//! Two controllers: [`lifecycle`] judges nodes, taints them and has [`marking`] say so of their pods; [`eviction`] deletes the pods that don't tolerate it.
+//! Two controllers: [`lifecycle`] judges nodes by how long [`silence`] heard nothing of them, taints them and has
+//! [`marking`] say so of their pods, as fast as [`zones`] allow; [`eviction`] deletes the pods that don't tolerate it.
 
 pub(crate) mod eviction;
 pub(crate) mod lifecycle;
 mod marking;
+mod silence;
+mod zones;

@@ -45,12 +45,14 @@ impl Operator for Quotas {
         if hard.keys().any(|name| matches!(usage::wanted(name), Wanted::Objects(..))) {
             counted = self.count(hard.keys(), namespace, cx).await?;
         }
+        let (all, now) = (cx.cache::<Pod, _>().in_namespace(namespace), cx.clock().now());
         let used = usage::used(
             spec,
-            &cx.cache::<Pod, _>().in_namespace(namespace),
+            &all,
             &cx.cache::<Service, _>().in_namespace(namespace),
             &cx.cache::<PersistentVolumeClaim, _>().in_namespace(namespace),
             &counted.into_iter().collect(),
+            now,
         );
         let wanted = json!({"hard": hard, "used": used});
         let has = quota.status.as_ref().map_or(Value::Null, |s| json!({"hard": s.hard, "used": s.used}));
@@ -68,7 +70,8 @@ impl Operator for Quotas {
                 json!({"metadata": {"resourceVersion": quota.metadata.resource_version}, "status": status});
             cx.writer().patch_status::<ResourceQuota, _>(cx.key(), &Patch::Merge(patch)).await?;
         }
-        Ok(Next::after(RESYNC))
+        let ending = all.iter().filter_map(|p| usage::charged_for(p, now)).filter(|d| !d.is_zero());
+        Ok(Next::after(ending.min().unwrap_or(RESYNC).min(RESYNC)))
     }
 
     async fn finalize(&self, _: &ResourceQuota, _: &Context<Self>) -> Result<Next> {

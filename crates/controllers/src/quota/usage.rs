@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use homeostat_model::Timestamp;
 use homeostat_model::quantity::{Format, Quantity};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{
-    Container, PersistentVolumeClaim, Pod, PodSpec, ResourceQuotaSpec, ScopedResourceSelectorRequirement,
-    Service,
+    Container, PersistentVolumeClaim, Pod, PodSpec, ResourceQuotaSpec, Service,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
+use serde_json::json;
 
 use crate::common::pods;
 
@@ -63,10 +66,11 @@ pub(super) fn used(
     services: &[Arc<Service>],
     claims: &[Arc<PersistentVolumeClaim>],
     counted: &BTreeMap<String, usize>,
+    now: Timestamp,
 ) -> BTreeMap<String, Text> {
     let pods: Vec<&PodSpec> = all_pods
         .iter()
-        .filter(|p| !pods::is_over(p) && in_scope(spec, p))
+        .filter(|p| !pods::is_over(p) && charged_for(p, now) != Some(Duration::ZERO) && in_scope(spec, p))
         .filter_map(|p| p.spec.as_ref())
         .collect();
     let number = |n: usize| Quantity::integer(i128::try_from(n).unwrap_or(i128::MAX), Format::DecimalSi);
@@ -138,44 +142,32 @@ fn storage(claims: &[Arc<PersistentVolumeClaim>]) -> Quantity {
 
 /// Whether all scopes of a quota hold for a pod.
 fn in_scope(spec: &ResourceQuotaSpec, pod: &Pod) -> bool {
-    let scopes = spec.scopes.iter().flatten().all(|s| is(s, pod));
-    let mut selector = spec.scope_selector.iter().flat_map(|s| s.match_expressions.iter().flatten());
-    scopes && selector.all(|r| selects(r, pod))
-}
-
-fn is(scope: &str, pod: &Pod) -> bool {
-    let spec = pod.spec.as_ref();
-    let terminating = spec.and_then(|s| s.active_deadline_seconds).is_some_and(|s| s >= 0);
+    if spec.scopes.is_none() && spec.scope_selector.is_none() {
+        return true;
+    }
     let best_effort = pod.status.as_ref().and_then(|s| s.qos_class.as_deref()) == Some("BestEffort");
-    match scope {
-        "Terminating" => terminating,
-        "NotTerminating" => !terminating,
-        "BestEffort" => best_effort,
-        "NotBestEffort" => !best_effort,
-        "PriorityClass" => spec.and_then(|s| s.priority_class_name.as_ref()).is_some_and(|n| !n.is_empty()),
-        _ => false,
-    }
+    homeostat_model::quota::selects_pod(&json!(spec), &json!(pod), best_effort)
 }
 
-fn selects(requirement: &ScopedResourceSelectorRequirement, pod: &Pod) -> bool {
-    if requirement.scope_name != "PriorityClass" {
-        return is(&requirement.scope_name, pod);
-    }
-    let class = pod.spec.as_ref().and_then(|s| s.priority_class_name.as_deref()).filter(|n| !n.is_empty());
-    let listed = class.is_some_and(|c| requirement.values.iter().flatten().any(|v| v == c));
-    match requirement.operator.as_str() {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => class.is_some(),
-        _ => class.is_none(),
-    }
+/// How long until a pod that is on its way out no longer counts, though it is still there: its time to end and its
+/// grace period once more. Zero where it doesn't; a pod that is stuck (its node is lost) must not keep its user from
+/// making another.
+pub(super) fn charged_for(pod: &Pod, now: Timestamp) -> Option<Duration> {
+    let until = pod.metadata.deletion_timestamp.as_ref()?.0;
+    let grace = pod.metadata.deletion_grace_period_seconds?;
+    let left = until.duration_since(now).saturating_add(SignedDuration::from_secs(grace));
+    Some(Duration::try_from(left).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + second).unwrap()
+    }
 
     fn pod(requests: Value) -> Arc<Pod> {
         Arc::new(
@@ -191,7 +183,7 @@ mod tests {
     fn check(spec: Value, pods: &[Arc<Pod>], want: Value) {
         let spec: ResourceQuotaSpec = serde_json::from_value(spec).unwrap();
         let counted = [("count/leases.coordination.k8s.io".to_owned(), 2)].into();
-        assert_eq!(json!(used(&spec, pods, &[], &[], &counted)), want);
+        assert_eq!(json!(used(&spec, pods, &[], &[], &counted, at(0))), want);
     }
 
     #[test]
@@ -222,6 +214,33 @@ mod tests {
             &[pod(json!({}))],
             json!({"pods": "1"}),
         );
+    }
+
+    #[test]
+    fn a_pod_that_should_be_gone_takes_nothing() {
+        let leaving = |until: i64| {
+            let mut pod = pod(json!({"cpu": "1"}));
+            let meta = &mut Arc::make_mut(&mut pod).metadata;
+            meta.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(until)));
+            meta.deletion_grace_period_seconds = Some(30);
+            pod
+        };
+        let left = |until: i64| charged_for(&leaving(until), at(0)).unwrap().as_secs();
+        assert_eq!([left(10), left(-20), left(-30), left(-90)], [40, 10, 0, 0]);
+        assert_eq!(charged_for(&pod(json!({})), at(0)), None);
+        let pods = [leaving(10), leaving(-20), leaving(-30)];
+        check(json!({"hard": {"pods": "9", "cpu": "9"}}), &pods, json!({"pods": "2", "cpu": "2"}));
+    }
+
+    #[test]
+    fn pods_that_look_into_other_namespaces_are_counted() {
+        let mut crossing = pod(json!({}));
+        Arc::make_mut(&mut crossing).spec.as_mut().unwrap().affinity =
+            serde_json::from_value(json!({"podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z", "namespaces": ["b"]}]}}))
+            .unwrap();
+        let scope = json!({"hard": {"pods": "9"}, "scopes": ["CrossNamespacePodAffinity"]});
+        check(scope, &[crossing, pod(json!({}))], json!({"pods": "1"}));
     }
 
     #[test]

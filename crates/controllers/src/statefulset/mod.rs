@@ -31,6 +31,21 @@ pub(crate) struct StatefulSets {
     revisions: Orphans<ControllerRevision>,
 }
 
+impl StatefulSets {
+    /// The set's own pods, adopted and released as needed.
+    async fn pods(
+        &self,
+        set: &StatefulSet,
+        spec: &StatefulSetSpec,
+        cx: &Context<Self>,
+    ) -> Result<Vec<Arc<Pod>>> {
+        let selector = claim::labels(Some(&spec.selector))?;
+        let name = cx.name();
+        let of_set = |p: &Pod| identity::parent_and_ordinal(p).is_some_and(|(parent, _)| parent == name);
+        claim::claim(cx, &self.pods, &set.metadata, &selector, of_set).await
+    }
+}
+
 impl Operator for StatefulSets {
     type Resource = StatefulSet;
     type Owns = (Pod, ControllerRevision);
@@ -43,9 +58,7 @@ impl Operator for StatefulSets {
     async fn reconcile(&self, set: &StatefulSet, cx: &Context<Self>) -> Result<Next> {
         let Some(spec) = &set.spec else { return Ok(Next::done()) };
         let selector = claim::labels(Some(&spec.selector))?;
-        let name = cx.name();
-        let of_set = |p: &Pod| identity::parent_and_ordinal(p).is_some_and(|(parent, _)| parent == name);
-        let pods = claim::claim(cx, &self.pods, &set.metadata, &selector, of_set).await?;
+        let pods = self.pods(set, spec, cx).await?;
         let revisions =
             claim::claim(cx, &self.revisions, &set.metadata, &selector, |_: &ControllerRevision| true)
                 .await?;
@@ -76,13 +89,14 @@ impl Operator for StatefulSets {
             stale: &stale,
             now: cx.clock().now(),
         });
-        let done = act(set, spec, &plan, [current, update], cx).await;
+        // Before a pod goes its claims must be its own, or nobody would take them once it is gone.
+        let done = match claims::keep_owners(set, &pods, cx).await {
+            Ok(()) => act(set, spec, &plan, [current, update], cx).await,
+            Err(e) => Err(e),
+        };
         // Also where something failed: what is known should be told.
         cx.status(&plan.status).await?;
         done?;
-        if set.metadata.deletion_timestamp.is_none() {
-            claims::keep_owners(set, &pods, cx).await?;
-        }
 
         let mut live: BTreeSet<&str> = pods.iter().filter_map(|p| identity::revision(p)).collect();
         live.extend([current, update].into_iter().filter_map(|r| r.metadata.name.as_deref()));
@@ -90,9 +104,23 @@ impl Operator for StatefulSets {
         Ok(plan.again.map_or(Next::done(), Next::after))
     }
 
-    /// A set that is being deleted still tells how many pods it has.
+    /// A set that is being deleted still tells how many pods it has, and makes nothing: neither pods nor the revisions
+    /// that the garbage collector takes.
     async fn finalize(&self, set: &StatefulSet, cx: &Context<Self>) -> Result<Next> {
-        self.reconcile(set, cx).await
+        let (Some(spec), Some(status)) = (&set.spec, &set.status) else { return Ok(Next::done()) };
+        let pods = self.pods(set, spec, cx).await?;
+        let plan = plan::plan(&State {
+            set,
+            spec,
+            pods: &pods,
+            current: status.current_revision.as_deref().unwrap_or_default(),
+            update: status.update_revision.as_deref().unwrap_or_default(),
+            collisions: status.collision_count.unwrap_or(0),
+            stale: &BTreeSet::new(),
+            now: cx.clock().now(),
+        });
+        cx.status(&plan.status).await?;
+        Ok(plan.again.map_or(Next::done(), Next::after))
     }
 
     fn watches(&self, watches: &mut Watches<Self>) {

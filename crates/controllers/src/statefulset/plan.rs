@@ -122,6 +122,12 @@ impl State<'_> {
         }
     }
 
+    /// Of another revision than the wanted one, and not on its way out already.
+    fn is_replaceable(&self, place: &Place<'_>) -> bool {
+        let Place::Pod(pod) = place else { return false };
+        identity::revision(pod) != Some(self.update) && !pods::is_terminating(pod) && !pods::is_over(pod)
+    }
+
     /// The revision that a missing pod is made from: pods below the partition stay with the current one.
     fn revision_of(&self, ordinal: i32) -> Which {
         let strategy = Strategy::of(self.spec);
@@ -237,18 +243,25 @@ impl Plan {
         false
     }
 
-    /// Deletes pods of another revision from the highest, as many at a time as may be unavailable.
+    /// Deletes pods of another revision from the highest, healthy or not, as many at a time as may be unavailable.
+    ///
+    /// An old pod that is broken holds nothing up: only its successor can be better. What an update waits for are
+    /// pods of the new revision that aren't available, and those on their way.
     fn roll(&mut self, state: &State<'_>, places: &[Place<'_>]) {
         let strategy = Strategy::of(state.spec);
-        let unavailable = places.iter().filter(|p| state.is_unavailable(p)).count();
-        let mut may = strategy.max_unavailable.saturating_sub(unavailable);
+        let waits = |p: &Place<'_>| state.is_unavailable(p) && !state.is_replaceable(p);
+        // As in the reference: one at a time waits for those above it, several at a time for any.
+        let one = strategy.max_unavailable == 1;
+        let waiting = if one { 0 } else { places.iter().filter(|p| waits(p)).count() };
+        let mut may = strategy.max_unavailable.saturating_sub(waiting);
         let first = usize::try_from(strategy.partition).unwrap_or(0);
         for place in places.iter().skip(first).rev() {
-            if may == 0 {
+            if may == 0 || (one && waits(place)) {
                 return;
             }
-            let Place::Pod(pod) = place else { continue };
-            if identity::revision(pod) != Some(state.update) && !pods::is_terminating(pod) {
+            if let Place::Pod(pod) = place
+                && state.is_replaceable(place)
+            {
                 self.actions.push(Action::Delete((*pod).clone()));
                 may -= 1;
                 if let Some(n) = self.status.current_replicas.filter(|n| *n > 0) {

@@ -1,5 +1,6 @@
 //! Jobs, with pods that end as the test says.
 
+use homeostat_cluster::simulate;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -7,6 +8,10 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::support::{World, holds};
+use crate::virtual_time::Simulation;
+
+const BATCH: &str = "/apis/batch/v1/namespaces/default";
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
 
 fn job(extra: Value) -> Value {
     let mut spec = json!({"completions": 2, "parallelism": 2, "template": {"spec": {"restartPolicy": "Never",
@@ -94,4 +99,41 @@ async fn a_suspended_job_gives_its_pods_back() {
     world.merge::<Job>("work", json!({"spec": {"suspend": false}})).await;
     waiting(&world, 2).await;
     world.stop().await;
+}
+
+#[test]
+fn a_job_that_another_controller_manages_is_left_alone() {
+    simulate(async || {
+        let world = Simulation::start(81, 1).await;
+        world.create(&format!("{BATCH}/jobs"), job(json!({"managedBy": "example.com/queue"}))).await;
+        world.pass(300).await;
+        assert!(world.items("/api/v1/namespaces/default/pods").await.is_empty());
+        let status = world.get(&format!("{BATCH}/jobs/work")).await["status"].clone();
+        assert!(status.is_null() || status == json!({}), "{status:#}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn old_jobs_that_stay_are_told_and_hold_nothing_up() {
+    simulate(async || {
+        let world = Simulation::start(82, 1).await;
+        let rules = json!([{"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["jobs"]}]);
+        let policy = json!({"metadata": {"name": "keep"}, "spec": {"matchConstraints": {"resourceRules": rules},
+            "validations": [{"expression": "false", "message": "jobs are kept"}]}});
+        world.create(&format!("{POLICIES}/validatingadmissionpolicies"), policy).await;
+        let binding = json!({"metadata": {"name": "keep"}, "spec": {"policyName": "keep", "validationActions": ["Deny"]}});
+        world.create(&format!("{POLICIES}/validatingadmissionpolicybindings"), binding).await;
+        let cron = json!({"metadata": {"name": "tick"}, "spec": {"schedule": "* * * * *",
+            "successfulJobsHistoryLimit": 0, "jobTemplate": {"spec": job(json!({}))["spec"]}}});
+        world.create(&format!("{BATCH}/cronjobs"), cron).await;
+        world.pass(300).await;
+        let jobs = world.items(&format!("{BATCH}/jobs")).await.len();
+        assert!(jobs >= 4, "{jobs}");
+        let events = world.items("/api/v1/namespaces/default/events").await;
+        let told = events.iter().find(|e| e["reason"] == "FailedDelete").expect("an event");
+        let message = told["message"].as_str().unwrap();
+        assert!(message.starts_with("Deleted job: ") && message.contains("jobs are kept"), "{message}");
+    })
+    .unwrap();
 }

@@ -14,6 +14,7 @@ use crate::virtual_time::Simulation;
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments";
 const SET: &str = "/apis/apps/v1/namespaces/default/statefulsets";
+const DAEMONS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
 const BUDGET: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
 fn template(image: u64) -> Value {
@@ -24,6 +25,12 @@ fn template(image: u64) -> Value {
 fn workload(replicas: u64) -> Value {
     json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "a"}},
         "template": template(0)}})
+}
+
+/// Gives a workload's pods a label of their own.
+fn own(workload: &mut Value, app: &str) {
+    workload["spec"]["selector"]["matchLabels"]["app"] = app.into();
+    workload["spec"]["template"]["metadata"]["labels"]["app"] = app.into();
 }
 
 fn is_ready(pod: &Value) -> bool {
@@ -154,6 +161,16 @@ fn a_cascade_leaves_no_orphan() {
             let chance = Entropy::seeded(seed);
             let world = Simulation::start(seed, 2).await;
             world.create(DEPLOYMENT, workload(1 + chance.below(5))).await;
+            let mut set = workload(1 + chance.below(3));
+            set["metadata"]["name"] = "set".into();
+            set["spec"]["serviceName"] = "set".into();
+            own(&mut set, "set");
+            world.create(SET, set).await;
+            let mut daemons = workload(0);
+            daemons["metadata"]["name"] = "every".into();
+            daemons["spec"].as_object_mut().unwrap().remove("replicas");
+            own(&mut daemons, "every");
+            world.create(DAEMONS, daemons).await;
             let job = json!({"metadata": {"name": "work"}, "spec": {"completions": 4, "parallelism": 2,
                 "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}});
             let cron = json!({"metadata": {"name": "tick"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": job["spec"]}}});
@@ -162,6 +179,8 @@ fn a_cascade_leaves_no_orphan() {
             world.pass(60 + chance.below(120)).await;
             for path in [
                 &*format!("{DEPLOYMENT}/web"),
+                &format!("{SET}/set"),
+                &format!("{DAEMONS}/every"),
                 "/apis/batch/v1/namespaces/default/jobs/work",
                 "/apis/batch/v1/namespaces/default/cronjobs/tick",
             ] {
@@ -169,7 +188,15 @@ fn a_cascade_leaves_no_orphan() {
                 world.delete(path, policy).await;
             }
             world.pass(120).await;
-            for path in [PODS, "/apis/apps/v1/namespaces/default/replicasets", "/apis/batch/v1/namespaces/default/jobs"] {
+            let apps = "/apis/apps/v1/namespaces/default";
+            for path in [
+                PODS,
+                SET,
+                DAEMONS,
+                &format!("{apps}/replicasets"),
+                &format!("{apps}/controllerrevisions"),
+                "/apis/batch/v1/namespaces/default/jobs",
+            ] {
                 let left = world.items(path).await;
                 assert!(left.is_empty(), "seed {seed}: {path} {left:#?}");
             }

@@ -1,11 +1,13 @@
 //! What a namespace gets when it is made, and how it ends.
 
+use homeostat_cluster::simulate;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::support::{World, holds};
+use crate::virtual_time::Simulation;
 
 fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
@@ -73,6 +75,31 @@ async fn a_namespace_ends_when_it_is_empty() {
         .unwrap();
     world.until("it is gone", || async { holds(namespaces.get_opt("team").await.unwrap().is_none()) }).await;
     world.stop().await;
+}
+
+#[test]
+fn what_pods_may_need_outlives_them() {
+    simulate(async || {
+        let world = Simulation::start(91, 1).await;
+        world.create("/api/v1/namespaces", json!({"metadata": {"name": "team"}})).await;
+        world.pass(5).await;
+        let (pods, maps) = ("/api/v1/namespaces/team/pods", "/api/v1/namespaces/team/configmaps");
+        let slow = json!({"metadata": {"name": "slow", "annotations": {"simulation.homeostat.dev/stop": "never"}},
+            "spec": {"terminationGracePeriodSeconds": 60, "containers": [{"name": "c", "image": "i"}]}});
+        world.create(pods, slow).await;
+        world.create(maps, json!({"metadata": {"name": "settings"}})).await;
+        world.pass(10).await;
+        world.delete("/api/v1/namespaces/team", "Background").await;
+        world.pass(50).await;
+        assert_eq!(world.items(pods).await.len(), 1);
+        let left = world.items(maps).await;
+        assert!(left.iter().any(|m| m["metadata"]["name"] == "settings"), "{left:#?}");
+        world.pass(30).await;
+        let names: Vec<Value> =
+            world.items("/api/v1/namespaces").await.iter().map(|n| n["metadata"]["name"].clone()).collect();
+        assert!(!names.contains(&json!("team")), "{names:?}");
+    })
+    .unwrap();
 }
 
 #[tokio::test]

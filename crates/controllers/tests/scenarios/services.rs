@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use homeostat_cluster::simulate;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -10,6 +11,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::support::{World, holds};
+use crate::virtual_time::Simulation;
 
 fn workload(kind: &str, name: &str, extra: Value) -> Value {
     let mut spec = json!({"selector": {"matchLabels": {"app": name}}, "template": {
@@ -107,4 +109,87 @@ async fn what_has_converged_rests() {
     let a = world.api::<Deployment>().get("a").await.unwrap();
     assert_eq!(a.status.unwrap().available_replicas, Some(3));
     world.stop().await;
+}
+
+#[test]
+fn endpoints_that_people_write_are_mirrored() {
+    simulate(async || {
+        let world = Simulation::start(121, 0).await;
+        let (services, endpoints) =
+            ("/api/v1/namespaces/default/services", "/api/v1/namespaces/default/endpoints");
+        let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+        let subsets = |ips: &[&str]| {
+            let addresses: Vec<Value> = ips.iter().map(|ip| json!({"ip": ip})).collect();
+            json!([{"addresses": addresses, "ports": [{"port": 5432}]}])
+        };
+        world
+            .create(services, json!({"metadata": {"name": "db"}, "spec": {"ports": [{"port": 5432}]}}))
+            .await;
+        world
+            .create(endpoints, json!({"metadata": {"name": "db"}, "subsets": subsets(&["192.0.2.1"])}))
+            .await;
+        world.pass(5).await;
+        let mirrored = async || {
+            let all = world.items(slices).await;
+            let ours = all.into_iter().filter(|s| {
+                let labels = &s["metadata"]["labels"];
+                labels["endpointslice.kubernetes.io/managed-by"] == "endpointslicemirroring-controller.k8s.io"
+                    && labels["kubernetes.io/service-name"] == "db"
+            });
+            let addresses = ours.flat_map(|s| s["endpoints"].as_array().cloned().unwrap_or_default());
+            addresses.map(|e| e["addresses"][0].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(mirrored().await, ["192.0.2.1"]);
+        world
+            .merge(&format!("{endpoints}/db"), json!({"subsets": subsets(&["192.0.2.1", "192.0.2.2"])}))
+            .await;
+        world.pass(5).await;
+        assert_eq!(mirrored().await, ["192.0.2.1", "192.0.2.2"]);
+        let skip = json!({"metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}});
+        world.merge(&format!("{endpoints}/db"), skip).await;
+        world.pass(5).await;
+        assert!(mirrored().await.is_empty());
+        let again = json!({"metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": null}}});
+        world.merge(&format!("{endpoints}/db"), again).await;
+        world.pass(5).await;
+        assert_eq!(mirrored().await.len(), 2);
+        world.delete(&format!("{endpoints}/db"), "Background").await;
+        world.pass(5).await;
+        assert!(mirrored().await.is_empty());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_pod_is_served_when_its_node_is_there() {
+    simulate(async || {
+        let world = Simulation::start(122, 0).await;
+        let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}],
+            "trafficDistribution": "PreferSameZone"}});
+        world.create("/api/v1/namespaces/default/services", service).await;
+        let pods = "/api/v1/namespaces/default/pods";
+        let pod = json!({"metadata": {"name": "p", "labels": {"app": "web"}}, "spec": {"nodeName": "late",
+            "tolerations": [{"operator": "Exists"}], "containers": [{"name": "c", "image": "i"}]}});
+        world.create(pods, pod).await;
+        let status = json!({"status": {"phase": "Running", "podIP": "10.1.0.1", "podIPs": [{"ip": "10.1.0.1"}],
+            "conditions": [{"type": "Ready", "status": "True"}]}});
+        world.merge(&format!("{pods}/p/status"), status).await;
+        let endpoints = async || {
+            let slices = world.items("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").await;
+            let ours = slices.into_iter().filter(|s| s["metadata"]["labels"]["kubernetes.io/service-name"] == "web");
+            ours.flat_map(|s| s["endpoints"].as_array().cloned().unwrap_or_default()).collect::<Vec<_>>()
+        };
+        world.pass(10).await;
+        assert!(endpoints().await.is_empty());
+        let labels = json!({"topology.kubernetes.io/zone": "a"});
+        world.create("/api/v1/nodes", json!({"metadata": {"name": "late", "labels": labels}})).await;
+        world.pass(5).await;
+        let all = endpoints().await;
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0]["hints"]["forZones"], json!([{"name": "a"}]));
+        world.delete("/api/v1/nodes/late", "Background").await;
+        world.pass(5).await;
+        assert!(endpoints().await.is_empty());
+    })
+    .unwrap();
 }

@@ -9,8 +9,10 @@ use homeostat_cluster::{Cluster, ClusterOptions};
 use kube::Client;
 use serde_json::Value;
 
-/// Counts finished requests of the cluster's parts by verb and path, watches and their lists left out, and keeps what
-/// they were refused for want of rights.
+const KUBELET: &str = "system:serviceaccount:kube-system:simulated-kubelet";
+
+/// Counts finished requests of the cluster's parts by verb and path, and keeps what they were refused for want of
+/// rights. Watches are left out, which begin when the cluster does, and kubelets, who show all the time that they live.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     requests: Mutex<BTreeMap<String, usize>>,
@@ -30,7 +32,11 @@ impl Audit for Count {
                 self.refusals.lock().unwrap().push(message.to_owned());
             }
         }
-        if event.stage == Stage::ResponseComplete && part && !matches!(&*event.verb, "watch" | "list") {
+        if event.stage == Stage::ResponseComplete
+            && part
+            && &*event.verb != "watch"
+            && event.user.name != KUBELET
+        {
             let path = event.request_uri.split('?').next().unwrap_or_default();
             // Names of events differ.
             let path = path.split("/events/").next().unwrap_or_default();
@@ -69,9 +75,12 @@ impl Drop for Simulation {
 
 impl Simulation {
     pub(crate) async fn start(seed: u64, nodes: usize) -> Self {
+        Self::with(ClusterOptions { nodes, ..ClusterOptions::simulated(seed) }).await
+    }
+
+    pub(crate) async fn with(options: ClusterOptions) -> Self {
         let count = Arc::new(Count::default());
-        let audit = Some(count.clone() as Arc<dyn Audit>);
-        let options = ClusterOptions { nodes, audit, ..ClusterOptions::simulated(seed) };
+        let options = ClusterOptions { audit: Some(count.clone()), ..options };
         let cluster = Cluster::with(options).await.unwrap();
         let client = cluster.client();
         let simulation = Self { _cluster: cluster, client, count };

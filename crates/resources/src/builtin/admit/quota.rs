@@ -7,7 +7,7 @@ use homeostat_model::quantity::Quantity;
 use serde_json::Value;
 
 use crate::builtin::types::pod::qos;
-use crate::builtin::value::{at, entries, has, int, items, quantity, text, texts};
+use crate::builtin::value::{at, entries, items, quantity, text, texts};
 
 /// Amounts by the names that quotas have for them.
 pub type Amounts = BTreeMap<String, Quantity>;
@@ -97,44 +97,16 @@ fn claim(used: &mut Amounts, claim: &Value) {
     }
 }
 
-/// Whether a quota's scopes take in an object.
+/// Whether a quota's scopes take in an object; only pods have what scopes ask for.
 pub fn counts(quota: &Value, id: &GroupResource, object: &Value) -> bool {
     let is_pod = id.group.is_empty() && &*id.resource == "pods";
-    let class = text(object, "spec.priorityClassName");
-    let holds = |scope: &str| match scope {
-        _ if !is_pod => false,
-        "Terminating" => int(object, "spec.activeDeadlineSeconds").is_some_and(|s| s >= 0),
-        "NotTerminating" => !has(object, "spec.activeDeadlineSeconds"),
-        "BestEffort" => qos::class(&object["spec"]) == "BestEffort",
-        "NotBestEffort" => qos::class(&object["spec"]) != "BestEffort",
-        "PriorityClass" => !class.is_empty(),
-        "CrossNamespacePodAffinity" => crosses_namespaces(object),
-        _ => false,
-    };
-    let by_expression = |e: &Value| {
-        let (scope, values) = (text(e, "scopeName"), texts(e, "values"));
-        match (scope, text(e, "operator")) {
-            ("PriorityClass", "In") => holds(scope) && values.contains(&class),
-            ("PriorityClass", "NotIn") => is_pod && !values.contains(&class),
-            (_, "DoesNotExist") => is_pod && !holds(scope),
-            _ => holds(scope),
-        }
-    };
-    texts(quota, "spec.scopes").into_iter().all(holds)
-        && items(quota, "spec.scopeSelector.matchExpressions").iter().all(by_expression)
-}
-
-fn crosses_namespaces(pod: &Value) -> bool {
-    let terms = |path: &str| -> bool {
-        items(pod, path).iter().any(|t| {
-            let term = if has(t, "podAffinityTerm") { at(t, "podAffinityTerm") } else { t };
-            !items(term, "namespaces").is_empty() || has(term, "namespaceSelector")
-        })
-    };
-    ["podAffinity", "podAntiAffinity"].into_iter().any(|kind| {
-        terms(&format!("spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution"))
-            || terms(&format!("spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"))
-    })
+    let scoped = !texts(quota, "spec.scopes").is_empty()
+        || !items(quota, "spec.scopeSelector.matchExpressions").is_empty();
+    if !scoped || !is_pod {
+        return !scoped;
+    }
+    let best_effort = qos::class(&object["spec"]) == "BestEffort";
+    homeostat_model::quota::selects_pod(&quota["spec"], object, best_effort)
 }
 
 /// Measures a write against a quota: `None` where the quota isn't touched, otherwise the `status.used` to store, or
