@@ -66,11 +66,7 @@ pub async fn attach(
     for role in parts::roles(options.nodes > 0) {
         apply(&own, &role).await.map_err(|e| AttachError::Roles(Box::new(e)))?;
     }
-    let controllers = homeostat_controllers::Config {
-        root_ca: authorities(config),
-        root_ca_key: String::new(),
-        node_monitor_grace: options.cadence.grace(),
-    };
+    let controllers = parts::config(options, authorities(config), String::new());
     let usage = homeostat_node::Metrics::default();
     let (namespace, lease) = LEASE;
     let election = LeaderElection::new(lease).in_namespace(namespace);

@@ -140,12 +140,7 @@ impl Cluster {
     }
 
     fn run_parts(&self, options: &ClusterOptions, usage: &homeostat_node::Metrics) {
-        let config = homeostat_controllers::Config {
-            root_ca: self.authority.pem().to_owned(),
-            root_ca_key: self.authority.key_pem(),
-            node_monitor_grace: options.cadence.grace(),
-            terminated_pods: options.terminated_pods,
-        };
+        let config = parts::config(options, self.authority.pem().to_owned(), self.authority.key_pem());
         let client = |actor: Actor| Ok(inprocess::client(self.server.clone(), actor.user()));
         let Ok(manager) = parts::manager::<Infallible>(options, &config, usage, client);
         let stop = self.parts.clone();

@@ -45,6 +45,20 @@ pub(crate) fn roles(nodes: bool) -> Vec<Value> {
     roles
 }
 
+/// What controllers have to be told: of the certificate authority (PEM) and its key, if that is known, and options.
+pub(crate) fn config(
+    options: &ClusterOptions,
+    root_ca: String,
+    root_ca_key: String,
+) -> homeostat_controllers::Config {
+    homeostat_controllers::Config {
+        root_ca,
+        root_ca_key,
+        node_monitor_grace: options.cadence.grace(),
+        terminated_pods: options.terminated_pods,
+    }
+}
+
 /// A manager with the parts that the options name; each acts through the client that `client` gives it.
 ///
 /// # Errors
