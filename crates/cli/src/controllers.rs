@@ -1,7 +1,7 @@
 //! `homeostat controllers`: controllers, scheduler and simulated nodes for an API server that has none, such as
 //! envtest's.
 
-use homeostat_cluster::attach;
+use homeostat_cluster::{attach, leader};
 use homeostat_sdk::process;
 
 use crate::complaint::Complaint;
@@ -30,12 +30,15 @@ pub(crate) async fn run(args: Args) -> Result<(), Complaint> {
     let config = process::config(args.at.kubeconfig.as_deref(), args.at.context.as_deref())
         .await
         .map_err(|e| Complaint::new(e.to_string()))?;
-    process::connect(config.clone()).await.map_err(|e| Complaint::new(e.to_string()))?;
+    let client = process::connect(config.clone()).await.map_err(|e| Complaint::new(e.to_string()))?;
     println!(
         "{} controllers and {} nodes for {}; stop them with Ctrl-C.",
         options.controllers.len(),
         options.nodes,
         config.cluster_url
     );
+    if let Some(holder) = leader(&client, &options.clock).await? {
+        println!("{holder} leads there; they wait until it is gone.");
+    }
     attach(&config, &options, stop).await.map_err(|e| Complaint::new(e.to_string()))
 }

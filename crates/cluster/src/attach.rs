@@ -2,10 +2,14 @@
 //! none of its own.
 //!
 //! Who attaches them must be allowed to impersonate, since each part acts as a user of its own here too. Invariant: they
-//! work only while they hold the lease that kube-controller-manager works under, so that two never work against each
-//! other.
+//! work only while they hold the lease that kube-controller-manager works under, so that neither it nor a second copy of
+//! them works against them. A cluster of ours ([`Cluster::with`](crate::Cluster::with)) runs its own parts without it.
 
+use std::time::Duration;
+
+use homeostat_model::Clock;
 use homeostat_sdk::{LeaderElection, RunError};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Config};
@@ -38,6 +42,21 @@ pub enum AttachError {
     /// They ended badly.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+/// Who leads at the moment, by the lease: somebody else, for whom [`attach`] would wait.
+///
+/// # Errors
+/// If the server can't be reached, or doesn't let `client` see.
+pub async fn leader(client: &Client, clock: &Clock) -> Result<Option<String>, kube::Error> {
+    let (namespace, name) = LEASE;
+    let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(name).await?;
+    let Some(spec) = lease.and_then(|l| l.spec) else { return Ok(None) };
+    let lasts =
+        Duration::from_secs(spec.lease_duration_seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(0));
+    let held =
+        spec.renew_time.is_some_and(|t| t.0.saturating_add(lasts).is_ok_and(|until| until > clock.now()));
+    Ok(spec.holder_identity.filter(|holder| held && !holder.is_empty()))
 }
 
 /// Runs the parts that `options` name on the API server that `config` leads to, until `shutdown` is cancelled: as soon

@@ -30,7 +30,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use attach::{AttachError, attach};
+pub use attach::{AttachError, attach, leader};
 pub use cadence::Cadence;
 use controllers::Known;
 pub use homeostat_apiserver::audit;

@@ -19,6 +19,8 @@ use crate::common::pods;
 
 /// How long a node may be missing before its pods go (the reference's quarantine).
 const QUARANTINE: Duration = Duration::from_secs(40);
+/// How long it is known that a node is missing: its pods are gone long before.
+const REMEMBERED: Duration = Duration::from_secs(600);
 /// How often the pods that ended are counted at most (the reference's period).
 const PERIOD: Duration = Duration::from_secs(20);
 /// The taint by which people say that a machine is off, so that its pods run nowhere.
@@ -50,14 +52,14 @@ impl PodGc {
     /// A pod on a node that isn't there: how long it waits, then it goes.
     async fn orphaned(&self, pod: &Pod, node: &str, cx: &Context<Self>) -> Result<Next> {
         let now = cx.clock().now();
-        let since = *self
-            .missing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(node.to_owned())
-            .or_insert(now);
-        let left =
-            QUARANTINE.saturating_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default());
+        let passed = |since| Duration::try_from(now.duration_since(since)).unwrap_or_default();
+        let since = {
+            let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those whose pods are gone by now are not asked for again.
+            missing.retain(|name, since| name == node || passed(*since) < REMEMBERED);
+            *missing.entry(node.to_owned()).or_insert(now)
+        };
+        let left = QUARANTINE.saturating_sub(passed(since));
         if !left.is_zero() {
             return Ok(Next::after(left));
         }
@@ -87,10 +89,14 @@ impl PodGc {
         let index = self.ended.get_or_init(|| {
             cx.cache::<Pod, _>().index(|p| if pods::is_over(p) { vec![ENDED.to_owned()] } else { Vec::new() })
         });
+        // One that can't be deleted keeps none of the others.
+        let mut done = Ok(Next::done());
         for pod in surplus(index.get(ENDED), self.threshold) {
-            delete(&pod, cx).await?;
+            if let Err(e) = delete(&pod, cx).await {
+                done = Err(e);
+            }
         }
-        Ok(Next::done())
+        done
     }
 }
 

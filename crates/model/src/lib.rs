@@ -6,6 +6,7 @@
 //! Invariant: nothing outside [`clock`] and [`entropy`] asks the machine for time or chance.
 
 pub mod clock;
+pub mod duration;
 pub mod entropy;
 pub mod field;
 pub mod gvk;

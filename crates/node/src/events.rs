@@ -5,9 +5,9 @@
 use homeostat_sdk::Event;
 
 use crate::behavior::choice::Part;
-use crate::behavior::span::go;
 use crate::runtime::{News, Plan, ProbeKind, Sandbox, What, Why};
 use crate::status::{DEADLINE, pull_error};
+use homeostat_model::duration::go;
 
 /// The events for one piece of news, in order, told by the pod's node and, but for those of the whole pod, about the
 /// container.

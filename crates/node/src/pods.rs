@@ -155,6 +155,17 @@ impl Kubelets {
         (as_told && settled.next.is_none_or(|next| now < next)).then_some(settled)
     }
 
+    /// Whether something of the pod is still to be started, for which it must be known what is there.
+    fn starts(&self, key: &Key, pod: &Pod, state: &NodeState) -> bool {
+        if pod.metadata.deletion_timestamp.is_some() {
+            return false;
+        }
+        let mut inventory = self.world.inventory();
+        let same = |p: &&mut Placed| pod.metadata.uid.as_deref() == Some(&*p.uid) && p.boots == state.boots;
+        let Some(placed) = inventory.pod(key).filter(same) else { return true };
+        !placed.sandbox.all_run()
+    }
+
     fn forget(&self, key: &Key) {
         self.world.inventory().remove(key);
     }
@@ -250,10 +261,9 @@ impl Operator for Kubelets {
         if let Some(Settled { next, .. }) = self.settled(cx.key(), pod, &state, now) {
             return Ok(again(next, &state, now));
         }
-        let lacking = if pod.metadata.deletion_timestamp.is_none() {
-            references::look(pod, cx.writer()).await?
-        } else {
-            Lacking::default()
+        let lacking = match self.starts(cx.key(), pod, &state) {
+            true => references::look(pod, cx.writer()).await?,
+            false => Lacking::default(),
         };
         let step = match self.advance(cx.key(), pod, lacking, machine, &state, now) {
             Outcome::Moved(step) => step,

@@ -20,7 +20,7 @@ pub(crate) mod served;
 pub(crate) mod template;
 
 /// How controllers run that count pods: many pods change one after the other, and each would be a write of the status.
-/// Shorter than anything that a pod goes through. Not for those who take one pod after the other: they would only wait.
+/// Shorter than what people notice. Not for those who take one pod after the other: they would only wait.
 pub(crate) fn counting() -> Settings {
     Settings { gather: Duration::from_millis(50), ..Settings::default() }
 }

@@ -92,12 +92,12 @@ fn next_in(cron: &Cron, zone: &TimeZone, then: Timestamp) -> Option<Timestamp> {
     while from.0.duration_since(then) < LIMIT {
         let (clock, ahead) = shown(zone, from.0)?;
         let change = zone.following(from.0).next().map(|t| t.timestamp());
-        let found = cron.find_next_occurrence(&clock, from.1).ok();
-        let next = found.and_then(|z| z.timestamp().checked_sub(ahead).ok());
-        match (next, change) {
-            (Some(next), Some(change)) if next >= change => from = (change, true),
-            (None, Some(change)) => from = (change, true),
-            (next, _) => return next,
+        // What comes on no clock comes at no change of clocks either.
+        let found = cron.find_next_occurrence(&clock, from.1).ok()?;
+        let next = found.timestamp().checked_sub(ahead).ok()?;
+        match change {
+            Some(change) if next >= change => from = (change, true),
+            _ => return Some(next),
         }
     }
     None

@@ -112,7 +112,7 @@ fn subsets(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSubset> {
 }
 
 /// Takes out what is too much, and says whether it did: of each subset in proportion, those that aren't ready first.
-fn truncate(subsets: &mut [EndpointSubset]) -> bool {
+fn truncate(subsets: &mut Vec<EndpointSubset>) -> bool {
     let count = |l: &Option<Vec<EndpointAddress>>| l.as_ref().map_or(0, Vec::len);
     let ready: usize = subsets.iter().map(|s| count(&s.addresses)).sum();
     let unready: usize = subsets.iter().map(|s| count(&s.not_ready_addresses)).sum();
@@ -122,7 +122,7 @@ fn truncate(subsets: &mut [EndpointSubset]) -> bool {
     let only_ready = ready > LIMIT;
     let (room, all) = if only_ready { (LIMIT, ready) } else { (LIMIT - ready, unready) };
     let mut left = room;
-    for subset in subsets {
+    for subset in subsets.iter_mut() {
         if only_ready {
             subset.not_ready_addresses = None;
         }
@@ -136,6 +136,8 @@ fn truncate(subsets: &mut [EndpointSubset]) -> bool {
             *list = None;
         }
     }
+    // One without addresses is none, and would not be taken.
+    subsets.retain(|s| s.addresses.is_some() || s.not_ready_addresses.is_some());
     true
 }
 

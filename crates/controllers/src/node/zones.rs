@@ -6,7 +6,7 @@
 //!
 //! Nodes are entered by name, so that hearing of one twice is hearing of it once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +44,10 @@ struct Zone {
 }
 
 impl Zone {
+    fn is_empty(&self) -> bool {
+        self.ready + self.unready == 0
+    }
+
     fn state(&self) -> State {
         let all = self.ready + self.unready;
         match (self.ready, self.unready) {
@@ -72,7 +76,8 @@ struct All {
 impl All {
     /// Nothing is ready anywhere.
     fn is_cut_off(&self) -> bool {
-        !self.zones.is_empty() && self.zones.values().all(|z| z.state() == State::Full)
+        let mut zones = self.zones.values().filter(|z| !z.is_empty()).peekable();
+        zones.peek().is_some() && zones.all(|z| z.state() == State::Full)
     }
 
     fn count(&mut self, zone: &str, ready: bool, add: bool, now: Instant) -> bool {
@@ -129,10 +134,12 @@ impl Zones {
         }
         let was = all.is_cut_off();
         let mut changed = Vec::new();
-        if let Some((zone, ready)) = all.nodes.remove(name)
-            && all.count(&zone, ready, false, now)
-        {
-            changed.push(zone);
+        let mut moved = false;
+        if let Some((zone, ready)) = all.nodes.remove(name) {
+            moved = new.as_ref().is_some_and(|(to, _)| *to != zone);
+            if all.count(&zone, ready, false, now) {
+                changed.push(zone);
+            }
         }
         if let Some((zone, ready)) = new {
             if all.count(&zone, ready, true, now) {
@@ -140,16 +147,22 @@ impl Zones {
             }
             all.nodes.insert(name.to_owned(), (zone, ready));
         }
-        all.zones.retain(|_, z| z.ready + z.unready > 0);
+        // One whose nodes are left out has its pace all the same.
+        let paced = |z: &Zone| z.last.is_some_and(|at| now.duration_since(at) < REDUCED);
+        all.zones.retain(|_, z| !z.is_empty() || paced(z));
         let cut_off = was != all.is_cut_off();
+        // It may leave at another pace than before.
+        let own = moved.then(|| name.to_owned());
         // Rarely anything changes for others, and there may be many.
         if changed.is_empty() {
-            return News { all: cut_off, nodes: Vec::new() };
+            return News { all: cut_off, nodes: own.into_iter().collect() };
         }
         let waiting = |(name, (zone, ready)): (&String, &(String, bool))| {
             (!ready && changed.contains(zone)).then(|| name.clone())
         };
-        News { all: cut_off, nodes: all.nodes.iter().filter_map(waiting).collect() }
+        let mut nodes: BTreeSet<String> = all.nodes.iter().filter_map(waiting).collect();
+        nodes.extend(own);
+        News { all: cut_off, nodes: nodes.into_iter().collect() }
     }
 
     /// Whether `node` may be given up. `Now` is said once: it is the zone's turn.

@@ -79,7 +79,7 @@ impl Operator for StatefulSets {
 
         let stale: BTreeSet<i32> =
             pods_without_claims(set, &pods, |name| cx.read::<PersistentVolumeClaim, _>(name));
-        let plan = plan::plan(&State {
+        let mut plan = plan::plan(&State {
             set,
             spec,
             pods: &pods,
@@ -89,11 +89,12 @@ impl Operator for StatefulSets {
             stale: &stale,
             now: cx.clock().now(),
         });
-        // Before a pod goes its claims must be its own, or nobody would take them once it is gone.
-        let done = match claims::keep_owners(set, &pods, cx).await {
-            Ok(()) => act(set, spec, &plan, [current, update], cx).await,
-            Err(e) => Err(e),
-        };
+        // Before a pod goes for good its claims must be its own, or nobody would take them once it is gone.
+        let kept = claims::keep_owners(set, &pods, cx).await;
+        if kept.is_err() {
+            plan.spare_condemned(spec);
+        }
+        let done = act(set, spec, &plan, [current, update], cx).await.and(kept);
         // Also where something failed: what is known should be told.
         cx.status(&plan.status).await?;
         done?;

@@ -243,31 +243,43 @@ impl Plan {
         false
     }
 
-    /// Deletes pods of another revision from the highest, healthy or not, as many at a time as may be unavailable.
+    /// Leaves the pods that are too many for now.
+    pub(super) fn spare_condemned(&mut self, spec: &StatefulSetSpec) {
+        let stays =
+            |pod: &Pod| identity::parent_and_ordinal(pod).is_none_or(|(_, n)| ordinals(spec).contains(&n));
+        self.actions.retain(|action| !matches!(action, Action::Delete(pod) if !stays(pod)));
+    }
+
+    /// Deletes pods of another revision from the highest, as many at a time as may be unavailable.
     ///
     /// An old pod that is broken holds nothing up: only its successor can be better. What an update waits for are
-    /// pods of the new revision that aren't available, and those on their way.
+    /// pods of the new revision that aren't available, and those on their way. As in the reference, one at a time goes
+    /// by order, healthy or not, and waits for those above it; several at a time begin with the broken ones, and leave
+    /// as many available as should be.
     fn roll(&mut self, state: &State<'_>, places: &[Place<'_>]) {
         let strategy = Strategy::of(state.spec);
         let waits = |p: &Place<'_>| state.is_unavailable(p) && !state.is_replaceable(p);
-        // As in the reference: one at a time waits for those above it, several at a time for any.
-        let one = strategy.max_unavailable == 1;
-        let waiting = if one { 0 } else { places.iter().filter(|p| waits(p)).count() };
-        let mut may = strategy.max_unavailable.saturating_sub(waiting);
-        let first = usize::try_from(strategy.partition).unwrap_or(0);
-        for place in places.iter().skip(first).rev() {
-            if may == 0 || (one && waits(place)) {
-                return;
-            }
-            if let Place::Pod(pod) = place
-                && state.is_replaceable(place)
-            {
-                self.actions.push(Action::Delete((*pod).clone()));
-                may -= 1;
-                if let Some(n) = self.status.current_replicas.filter(|n| *n > 0) {
-                    self.status.current_replicas = Some(n - 1).filter(|n| *n > 0);
-                }
-            }
+        let rolled = places.iter().skip(usize::try_from(strategy.partition).unwrap_or(0)).rev();
+        if strategy.max_unavailable == 1 {
+            let next = rolled.take_while(|p| !waits(p)).find(|p| state.is_replaceable(p));
+            next.into_iter().for_each(|p| self.replace(p));
+            return;
+        }
+        let may = |unavailable: usize| strategy.max_unavailable.saturating_sub(unavailable);
+        let broken = |p: &&Place<'_>| state.is_replaceable(p) && state.is_unavailable(p);
+        let well = |p: &&Place<'_>| state.is_replaceable(p) && !state.is_unavailable(p);
+        let left = may(places.iter().filter(|p| waits(p)).count());
+        rolled.clone().filter(broken).take(left).for_each(|p| self.replace(p));
+        let left = may(places.iter().filter(|p| state.is_unavailable(p)).count());
+        rolled.filter(well).take(left).for_each(|p| self.replace(p));
+    }
+
+    /// Deletes a pod, for one of the new revision to take its place.
+    fn replace(&mut self, place: &Place<'_>) {
+        let Place::Pod(pod) = place else { return };
+        self.actions.push(Action::Delete((*pod).clone()));
+        if let Some(n) = self.status.current_replicas.filter(|n| *n > 0) {
+            self.status.current_replicas = Some(n - 1).filter(|n| *n > 0);
         }
     }
 }

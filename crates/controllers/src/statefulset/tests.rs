@@ -171,6 +171,10 @@ fn a_broken_revision_is_left_for_another() {
     check(4, two(), "0a! 1a! 2b. 3b+", "-1");
     check(4, two(), "0a! 1a! 2b. 3b.", "");
     check(4, two(), "0b! 1a+ 2a+ 3b+", "-2");
+    // The broken ones first, so that no more are missing than may be.
+    check(4, two(), "0a! 1a! 2a+ 3a+", "-1 -0");
+    check(4, two(), "0a! 1a+ 2a+ 3a+", "-0 -3");
+    check(4, two(), "0b+ 1a+ 2a+ 3a+", "-3 -2");
     // An ordered set stops at the first that isn't ready: people have to delete it.
     check(3, json!({}), "0a! 1a!", "");
 }

@@ -360,7 +360,7 @@ mod tests {
         let choice = Choice::new(1, Delays::default(), behaviors);
         let act = choice.act(&Subject { pod, name: "c", image: "web:1", part: Part::Main }, restarts);
         let got = act.script.end().map_or("on".to_owned(), |(at, exit)| {
-            format!("{} after {}", exit.code, super::super::span::go(at))
+            format!("{} after {}", exit.code, homeostat_model::duration::go(at))
         });
         assert_eq!(got, want);
     }

@@ -4,7 +4,6 @@
 //! such as "back-off 5m0s" are the kubelet's.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -61,7 +60,7 @@ impl TryFrom<String> for Span {
 
 impl From<Span> for String {
     fn from(span: Span) -> Self {
-        go(span.0)
+        homeostat_model::duration::go(span.0)
     }
 }
 
@@ -75,40 +74,6 @@ impl JsonSchema for Span {
     }
 }
 
-/// As Go's `Duration.String` prints it: `5m0s`, `1.5s`, `20ms`, `0s`.
-pub(crate) fn go(d: Duration) -> String {
-    if d.is_zero() {
-        return "0s".to_owned();
-    }
-    if d < Duration::from_secs(1) {
-        return match d.subsec_nanos() {
-            n if n >= 1_000_000 => format!("{}ms", decimal(n / 1_000_000, n % 1_000_000, 6)),
-            n if n >= 1_000 => format!("{}µs", decimal(n / 1_000, n % 1_000, 3)),
-            n => format!("{n}ns"),
-        };
-    }
-    let seconds = d.as_secs();
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    let mut text = String::new();
-    if hours > 0 {
-        let _ = write!(text, "{hours}h");
-    }
-    if hours > 0 || minutes > 0 {
-        let _ = write!(text, "{minutes}m");
-    }
-    let rest = u32::try_from(seconds % 60).unwrap_or(0);
-    let _ = write!(text, "{}s", decimal(rest, d.subsec_nanos(), 9));
-    text
-}
-
-fn decimal(whole: u32, part: u32, digits: usize) -> String {
-    if part == 0 {
-        return whole.to_string();
-    }
-    let part = format!("{part:0digits$}");
-    format!("{whole}.{}", part.trim_end_matches('0'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +83,7 @@ mod tests {
         let span = Span::parse(text).ok();
         assert_eq!(span.map(|s| s.0), millis.map(Duration::from_millis), "{text}");
         if let Some(span) = span {
-            assert_eq!(go(span.0), printed);
+            assert_eq!(String::from(span), printed);
         }
     }
 

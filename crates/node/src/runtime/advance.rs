@@ -383,6 +383,10 @@ impl Record {
                 news.push(News { at: t, container: i, what: What::PullBackOff });
                 self.become_(Phase::PullBackOff, t);
             }
+            Phase::Misconfigured if plan.misconfigured(i).is_some() => {
+                news.push(News { at: t, container: i, what: What::Misconfigured });
+                self.since = t;
+            }
             Phase::PullBackOff | Phase::Misconfigured => self.begin(plan, i, t, news),
             Phase::Starting => self.start(plan, i, t, news),
             Phase::Exited => {

@@ -48,6 +48,12 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
+    /// Whether it is there, and each of its containers runs.
+    pub fn all_run(&self) -> bool {
+        let mut containers = self.containers.iter();
+        self.made.is_some() && !self.containers.is_empty() && containers.all(|c| c.phase == Phase::Running)
+    }
+
     /// A sandbox that is about to be made.
     pub fn new(now: Timestamp, address: Ipv4Addr) -> Self {
         Self {

@@ -13,8 +13,8 @@ use k8s_openapi::api::core::v1::{
 
 use super::whole;
 use crate::behavior::choice::Part;
-use crate::behavior::span::go;
 use crate::runtime::{ContainerPlan, Phase, Plan, Record, Sandbox, Termination};
+use homeostat_model::duration::go;
 
 /// The pod as kubelet's texts name it.
 fn full_name(pod: &Pod) -> String {

@@ -68,10 +68,17 @@ impl Feed {
     where
         K::DynamicType: Default,
     {
-        let cache = cx.cache::<K>();
-        cache.synced().await;
+        cx.cache::<K>().synced().await;
+        self.subscribe(cx, note);
+    }
+
+    /// Follows a kind that not every server has: pods don't wait for it.
+    fn subscribe<K: Watched>(&self, cx: &TaskContext, note: fn(Change<K>) -> Note)
+    where
+        K::DynamicType: Default,
+    {
         let feed = self.clone();
-        cache.subscribe(move |change| feed.note(note(change.clone())));
+        cx.cache::<K>().subscribe(move |change| feed.note(note(change.clone())));
     }
 
     /// Follows everything that scheduling looks at. Returns when all of it is known.
@@ -82,7 +89,7 @@ impl Feed {
         self.follow(cx, Note::Class).await;
         self.follow(cx, Note::Volume).await;
         self.follow(cx, Note::Claim).await;
-        self.follow(cx, Note::ResourceClaim).await;
+        self.subscribe(cx, Note::ResourceClaim);
         self.follow(cx, Note::StorageNode).await;
         self.follow(cx, Note::Service).await;
         self.follow(cx, Note::ReplicaSet).await;

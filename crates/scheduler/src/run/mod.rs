@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_model::Entropy;
+use homeostat_model::duration::go;
 use homeostat_sdk::{Cache, Error, Recorder, Result, TaskContext, Writer};
 use k8s_openapi::api::core::v1::Pod;
 use tokio::task::JoinSet;
@@ -224,15 +225,5 @@ impl Scheduler {
             let result = bind(&voice, &extenders, &placement).await;
             Done { placement, result }
         });
-    }
-}
-
-/// A time as Go writes it, to the second.
-fn go(time: Duration) -> String {
-    let (h, m, s) = (time.as_secs() / 3600, time.as_secs() / 60 % 60, time.as_secs() % 60);
-    match (h, m) {
-        (0, 0) => format!("{s}s"),
-        (0, m) => format!("{m}m{s}s"),
-        (h, m) => format!("{h}h{m}m{s}s"),
     }
 }

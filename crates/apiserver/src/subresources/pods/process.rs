@@ -1,5 +1,6 @@
 //! What reads from, or talks to, the processes of a pod: logs, exec, attach, port-forward. Simulated nodes run none, so
-//! whoever asks is told so in words; what Kubernetes refuses before any process is involved is refused here too.
+//! whoever asks is told so in words; a container that isn't there or has not run is refused as in Kubernetes. Of a log
+//! that never grows, `follow`, `sinceSeconds` and `sinceTime` change nothing.
 //!
 //! Source: `LogLocation` and `ExecLocation` of the pods' registry, and the kubelet's check of a container's state.
 
