@@ -191,6 +191,10 @@ impl Reserve for VolumeBinding {
 }
 
 impl PreBind for VolumeBinding {
+    fn has_work(&self, state: &CycleState, _: &PodInfo, _: &str) -> bool {
+        state.read::<Decisions>().is_some_and(|d| !d.volumes.is_empty() || !d.provision.is_empty())
+    }
+
     fn pre_bind<'a>(
         &'a self,
         io: &'a Io,
@@ -198,10 +202,9 @@ impl PreBind for VolumeBinding {
         pod: &'a PodInfo,
         node: &'a str,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let Some(decisions) = state.read::<Decisions>() else { return async { Ok(()) }.boxed() };
-        if decisions.volumes.is_empty() && decisions.provision.is_empty() {
+        let Some(decisions) = state.read::<Decisions>().filter(|_| self.has_work(state, pod, node)) else {
             return async { Ok(()) }.boxed();
-        }
+        };
         async move {
             write(io, decisions, node).await.map_err(|e| Status::error(format!("binding volumes: {e}")))?;
             let bound = wait(io, pod, decisions, node);
