@@ -6,6 +6,7 @@
 //! Invariant: nothing here knows who bound a pod or who made it.
 
 mod accelerators;
+mod admission;
 pub mod behavior;
 mod behaviors;
 mod events;
