@@ -505,7 +505,8 @@ impl Framework {
 
     /// Whether something has to be done before the pod can be bound.
     pub fn has_work(&self, state: &CycleState, pod: &PodInfo, node: &str) -> bool {
-        self.at(&self.points.pre_bind, |p| p.pre_bind()).any(|(_, _, plugin)| plugin.has_work(state, pod, node))
+        self.at(&self.points.pre_bind, |p| p.pre_bind())
+            .any(|(_, _, plugin)| plugin.has_work(state, pod, node))
     }
 }
 

@@ -96,7 +96,8 @@ pub(super) async fn nominate(io: &Io, pod: &PodInfo, node: &str) {
     if pod.nominated() == Some(node) {
         return;
     }
-    let patch = Patch::Strategic(json!({"metadata": {"uid": &*pod.uid}, "status": {"nominatedNodeName": node}}));
+    let patch =
+        Patch::Strategic(json!({"metadata": {"uid": &*pod.uid}, "status": {"nominatedNodeName": node}}));
     if let Err(error) = io.writer.patch_status::<Pod, _>(&pod.key, &patch).await
         && !error.is_not_found()
     {
