@@ -77,7 +77,7 @@ impl World {
 
     /// `reason note` of the events about a pod, in the order in which they came.
     async fn told(&self, pod: &str) -> Vec<String> {
-        let mut events = self.get("/apis/events.k8s.io/v1/namespaces/default/events").await;
+        let mut events = self.get("/apis/events.k8s.io/v1/events").await;
         let mut all = events["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
         all.retain(|e| e["regarding"]["name"] == pod);
         all.sort_by_key(|e| e["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok()));
@@ -350,6 +350,86 @@ fn pods_bound_to_a_node_that_is_not_theirs_are_rejected() {
         world.pod("next", json!({}), fixed(json!({"containers": port}))).await;
         sleep(1.0).await;
         assert_eq!(world.seen("next").await, "Running running[0]+");
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_node_short_of_memory_evicts_one_pod_after_the_other() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        let spec = |requests: Value| {
+            json!({"nodeName": "node-1", "terminationGracePeriodSeconds": 300,
+                "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]})
+        };
+        let uses = |memory: &str| {
+            json!({"simulation.homeostat.dev/memory": memory, "simulation.homeostat.dev/stop": "never"})
+        };
+        world.pod("modest", json!({}), spec(json!({"memory": "1Gi"}))).await;
+        world.pod("over", uses("96Mi"), spec(json!({"memory": "64Mi"}))).await;
+        world.pod("greedy", uses("1Gi"), spec(json!({"memory": "64Mi"}))).await;
+        sleep(3.0).await;
+        let low = json!({"type": "MemoryPressure", "status": "True", "reason": "KubeletHasInsufficientMemory"});
+        let node = json!({"stages": [{"for": "18s", "conditions": [low]}]});
+        world.behavior("low", json!({"selector": {"nodes": ["node-1"]}, "node": node})).await;
+        sleep(1.0).await;
+        world.pod("best", json!({}), spec(json!({}))).await;
+        world.pod("burst", json!({}), spec(json!({"memory": "1Mi"}))).await;
+        sleep(9.5).await;
+        // It was told to stop and took no notice.
+        let greedy = world.get(&format!("{PODS}/greedy")).await;
+        let text = "The node was low on resource: memory. Container c was using 1Gi, request is 64Mi, has larger \
+            consumption of memory. ";
+        let status = &greedy["status"];
+        assert_eq!((&status["phase"], &status["reason"]), (&json!("Failed"), &json!("Evicted")), "{status}");
+        assert_eq!(status["message"], text);
+        assert_eq!(
+            World::condition(&greedy, "DisruptionTarget"),
+            format!("True TerminationByKubelet {text}")
+        );
+        assert_eq!(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 137);
+        assert!(world.told("greedy").await.contains(&format!("Evicted {text}")));
+        assert!(world.told("node-1").await.contains(&"EvictionThresholdMet Attempting to reclaim memory".into()));
+        assert_eq!(world.seen("over").await, "Running running[0]+");
+        let best = world.get(&format!("{PODS}/best")).await["status"].take();
+        let text = "Pod was rejected: The node had condition: [MemoryPressure]. ";
+        assert_eq!((&best["reason"], &best["message"]), (&json!("Evicted"), &json!(text)));
+        sleep(60.0).await;
+        // One more went before the pressure was over, those within their requests not.
+        let over = world.get(&format!("{PODS}/over")).await["status"].take();
+        assert_eq!(over["reason"], "Evicted");
+        for pod in ["modest", "burst"] {
+            assert_eq!(world.seen(pod).await, "Running running[0]+", "{pod}");
+        }
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_container_that_uses_more_memory_than_it_may_is_killed() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        let grows = json!({"run": {"stages": [{"for": "10s", "usage": {"memory": "64Mi"}},
+            {"usage": {"memory": "256Mi"}}]}});
+        world.behavior("grows", json!({"selector": {"labels": "app=grows"}, "container": grows})).await;
+        sleep(0.1).await;
+        for (name, limit) in [("grows", "128Mi"), ("fits", "512Mi")] {
+            let c = json!([{"name": "c", "image": "i", "resources": {"limits": {"memory": limit}}}]);
+            let said = match name {
+                "fits" => json!({"simulation.homeostat.dev/memory": "512Mi"}),
+                _ => json!({}),
+            };
+            world.pod(name, said, json!({"containers": c, "restartPolicy": "OnFailure"})).await;
+        }
+        sleep(9.0).await;
+        assert_eq!(world.seen("grows").await, "Running running[0]+");
+        sleep(5.0).await;
+        let pod = world.get(&format!("{PODS}/grows")).await;
+        let last = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
+        assert_eq!((&last["reason"], &last["exitCode"]), (&json!("OOMKilled"), &json!(137)), "{pod}");
+        assert_eq!(world.seen("fits").await, "Running running[0]+");
         world.stop().await;
     })
     .unwrap();

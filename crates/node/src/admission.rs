@@ -11,7 +11,9 @@ use homeostat_sdk::placement;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use crate::behavior::nodes::NodeState;
 use crate::machines::{Amounts, Holding, requests};
+use crate::pressure;
 
 /// Why a pod isn't taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +78,12 @@ pub(crate) fn refuse(
     node: &Node,
     holding: &Holding,
     allocatable: &BTreeMap<String, Quantity>,
+    state: &NodeState,
 ) -> Option<Refusal> {
     let spec = pod.spec.as_ref()?;
+    if let Some(why) = pressure::refuse(pod, state) {
+        return Some(Refusal::new(pressure::REASON, why));
+    }
     let os = pod.metadata.labels.as_ref().and_then(|l| l.get("kubernetes.io/os"));
     if os.is_some_and(|os| os != "linux") {
         let text = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
@@ -126,7 +132,13 @@ mod tests {
         let mut holding = Holding::default();
         holding.ports = host_ports(&serde_json::from_value(other).unwrap());
         let allocatable = [("pods".to_owned(), Quantity("2".to_owned()))].into();
-        let got = refuse(&serde_json::from_value(object).unwrap(), &node, &holding, &allocatable);
+        let got = refuse(
+            &serde_json::from_value(object).unwrap(),
+            &node,
+            &holding,
+            &allocatable,
+            &NodeState::default(),
+        );
         assert_eq!(got.map(|r| format!("{}: {}", r.reason, r.message)).as_deref(), want, "{pod}");
     }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::behavior::choice::Part;
 use crate::behavior::span::go;
+use crate::pressure;
 use crate::runtime::{News, Plan, ProbeKind, Sandbox, What, Why};
 use crate::status::{DEADLINE, Pending, pull_error};
 
@@ -120,6 +121,10 @@ fn texts(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Event> {
             vec![Event::warning("Unhealthy", format!("{what} probe failed: {why}")).action("Probing")]
         }
         What::Deadline => vec![Event::normal("DeadlineExceeded", DEADLINE).action("Killing")],
+        What::Evicted => {
+            let why = sandbox.eviction.as_deref().unwrap_or_default();
+            vec![Event::warning(pressure::REASON, why).action("Evicting")]
+        }
         What::ResizeStarted => {
             let text = summary("Pod resize started", plan.pod(), "");
             vec![Event::normal("ResizeStarted", text).action("Resizing")]

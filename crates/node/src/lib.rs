@@ -15,6 +15,7 @@ mod heartbeat;
 mod machines;
 mod options;
 mod pods;
+mod pressure;
 mod references;
 mod resize;
 pub mod runtime;

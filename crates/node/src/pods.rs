@@ -104,7 +104,9 @@ impl Kubelets {
             inventory.remove(key);
             let allocatable = self.world.fleet.allocatable(state);
             let holding = inventory.machine(machine);
-            if let Some(Refusal { reason, message }) = admission::refuse(pod, node, holding, &allocatable) {
+            if let Some(Refusal { reason, message }) =
+                admission::refuse(pod, node, holding, &allocatable, state)
+            {
                 let status = status::rejected(pod, &reason, &message, &facts);
                 let event = Event::warning(reason, message).action("Admitting").instance(machine.name());
                 return Outcome::Rejected(Box::new((status, event)));
@@ -130,6 +132,10 @@ impl Kubelets {
             news.extend(before);
             let grace = pod.metadata.deletion_grace_period_seconds.and_then(|s| u64::try_from(s).ok());
             placed.sandbox.delete(&plan, now, grace.map_or(plan.grace, Duration::from_secs), &mut news);
+        } else if placed.sandbox.teardown.is_none() && placed.sandbox.eviction.is_some() {
+            let Advance { news: before, .. } = run(&plan, placed, now);
+            news.extend(before);
+            placed.sandbox.evict(&plan, now, &mut news);
         } else if placed.sandbox.teardown.is_none() {
             let allocatable = self.world.fleet.allocatable(state);
             pending = resize::resize(&plan, placed, holding, &allocatable, now, &mut news);

@@ -83,6 +83,11 @@ impl Inventory {
         self.pods.insert(key, placed);
     }
 
+    /// A machine's pods, in order.
+    pub(crate) fn on(&self, machine: Machine) -> impl Iterator<Item = (&Key, &Placed)> {
+        self.pods.iter().filter(move |(_, placed)| placed.machine == machine)
+    }
+
     /// The pod is gone, or over: what it held is free.
     pub(crate) fn remove(&mut self, key: &Key) {
         self.waiting.remove(key);
@@ -167,6 +172,11 @@ impl World {
             let _ = self.wake.unbounded_send(key);
         }
         self.changed.notify_one();
+    }
+
+    /// Brings a pod back to its kubelet.
+    pub(crate) fn wake(&self, key: &Key) {
+        let _ = self.wake.unbounded_send(key.clone());
     }
 
     pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {

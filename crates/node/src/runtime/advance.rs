@@ -75,6 +75,8 @@ pub enum What {
     Unhealthy(Kind),
     /// The pod is past its active deadline.
     Deadline,
+    /// The pod's node is short of something.
+    Evicted,
     /// The pod gets other resources.
     ResizeStarted,
     /// It has them.
@@ -86,8 +88,8 @@ pub enum What {
 impl What {
     /// Whether it is about the whole pod, not about one container.
     pub fn is_of_pod(&self) -> bool {
-        use What::{Deadline, FailedMount, ResizeCompleted, ResizePending, ResizeStarted};
-        matches!(self, Deadline | FailedMount | ResizeStarted | ResizeCompleted | ResizePending(_))
+        use What::{Deadline, Evicted, FailedMount, ResizeCompleted, ResizePending, ResizeStarted};
+        matches!(self, Deadline | Evicted | FailedMount | ResizeStarted | ResizeCompleted | ResizePending(_))
     }
 }
 
