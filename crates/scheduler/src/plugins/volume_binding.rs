@@ -1,7 +1,7 @@
 //! VolumeBinding: a pod goes where its volumes are or can be, and claims that wait for it are bound there.
 //!
 //! A claim of a class that waits for its first consumer gets a free volume that the node reaches, or the annotation
-//! that tells a provisioner to make one for that node. Binding the pod waits until all its claims are bound.
+//! that tells a provisioner to make one for that node, where its driver can still hold it. Binding the pod waits until all its claims are bound.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::api::Patch;
 use serde_json::json;
 
-use super::volumes::{self, Claims, find, is_bound, provisionable, reaches};
+use super::volumes::{self, Claims, find, has_room, is_bound, provisionable, reaches};
 use crate::framework::{
     Cycle, CycleState, Event, Filter, Io, Plugin, PreBind, PreFilter, PreFiltered, Reserve, Status,
 };
@@ -66,10 +66,12 @@ impl VolumeBinding {
                 let name = volume.metadata.name.clone().unwrap_or_default();
                 taken.push(name.clone());
                 decisions.volumes.push((name, claim.clone()));
-            } else if provisionable(&snapshot.objects, claim, node) {
-                decisions.provision.push(claim.clone());
-            } else {
+            } else if !provisionable(&snapshot.objects, claim, node) {
                 return Err("node(s) didn't find available persistent volumes to bind");
+            } else if !has_room(&snapshot.objects, claim, node) {
+                return Err("node(s) did not have enough free storage");
+            } else {
+                decisions.provision.push(claim.clone());
             }
         }
         Ok(decisions)
@@ -87,7 +89,7 @@ impl Plugin for VolumeBinding {
                 claim.metadata.namespace.as_deref() == Some(pod.namespace())
                     && pod.claims.iter().any(|c| Some(c) == claim.metadata.name.as_ref())
             }
-            Event::Volume | Event::StorageClass | Event::StorageNode => true,
+            Event::Volume | Event::StorageClass | Event::StorageNode | Event::StorageCapacity => true,
             _ => event.node(|c| c.labels).is_some(),
         }
     }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use homeostat_scheduler::framework::{CycleState, Io, Plugin, PreBind, Status};
 use homeostat_scheduler::snapshot::PodInfo;
 use homeostat_scheduler::{Configuration, Registry};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::support::World;
@@ -226,6 +226,37 @@ profiles: [{plugins: {multiPoint: {enabled: [{name: Slow}]}}}]
         }
         assert_eq!(world.nomination_of(pod).await, None);
     }
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_waits_until_there_is_room_for_its_volume() {
+    let world = World::start().await;
+    world.node("a", json!({})).await;
+    let create = async |path: &str, object: Value| {
+        let request = http::Request::post(path).header("content-type", "application/json");
+        let request = request.body(object.to_string().into_bytes()).unwrap();
+        world.client.request::<Value>(request).await.unwrap();
+    };
+    let storage = "/apis/storage.k8s.io/v1";
+    let driver = json!({"metadata": {"name": "example.com"}, "spec": {"storageCapacity": true}});
+    create(&format!("{storage}/csidrivers"), driver).await;
+    let class = json!({"metadata": {"name": "disks"}, "provisioner": "example.com",
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    create(&format!("{storage}/storageclasses"), class).await;
+    let claim = json!({"metadata": {"name": "data"}, "spec": {"storageClassName": "disks",
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    create("/api/v1/namespaces/default/persistentvolumeclaims", claim).await;
+    let volume = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    world.pod("p", "1", json!({"spec": {"volumes": volume}})).await;
+    let (_, message) = world.refused("p", "storage").await;
+    let want = "0/1 nodes are available: 1 node(s) did not have enough free storage.";
+    assert!(message.starts_with(want), "{message}");
+    let capacity = json!({"metadata": {"name": "all"}, "storageClassName": "disks", "capacity": "1Gi",
+        "nodeTopology": {}});
+    create(&format!("{storage}/namespaces/default/csistoragecapacities"), capacity).await;
+    // It has its node, and waits there for the driver.
+    assert_eq!(world.until("its node is told", async || world.nomination_of("p").await).await, "a");
     world.stop().await;
 }
 
