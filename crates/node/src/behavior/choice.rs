@@ -223,7 +223,8 @@ impl Choice {
             None => self.default_script(subject),
         };
         // More memory than it may have: the kernel ends it.
-        let limit = limit(subject);
+        let says = parts.usage.is_some() || parts.run.is_some();
+        let limit = says.then(|| limit(subject)).flatten();
         let over = |stage: usize| {
             let staged = parts.run.and_then(|r| r.stages.get(stage)?.usage.as_ref()?.memory.as_ref());
             let used = staged.or_else(|| parts.usage?.memory.as_ref()).and_then(|q| Quantity::parse(q).ok());
