@@ -2,12 +2,18 @@
 //! sick ones.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::time::Duration;
 
+use futures::StreamExt;
 use homeostat_cluster::{Cluster, ClusterOptions, simulate};
+use homeostat_sdk::{CancellationToken, Entropy, Manager};
 use http::Request;
-use kube::Client;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BEHAVIORS: &str = "/apis/simulation.homeostat.dev/v1alpha1/behaviors";
@@ -30,9 +36,81 @@ struct World {
     given: BTreeMap<String, Vec<Device>>,
 }
 
+/// A scheduler beside the cluster, which can be ended while it works.
+struct Scheduler {
+    stop: CancellationToken,
+    runs: JoinHandle<()>,
+}
+
+impl Scheduler {
+    fn start(cluster: &Cluster, seed: u64) -> Self {
+        let mut manager = Manager::new(cluster.client_as("system:kube-controller-manager", &[]))
+            .with_clock(cluster.clock().clone())
+            .with_entropy(Entropy::seeded(seed));
+        manager.act_through(cluster.client_as("system:kube-scheduler", &[]));
+        homeostat_scheduler::add_with(&mut manager, homeostat_scheduler::Configuration::parse(WITH).unwrap());
+        let stop = CancellationToken::new();
+        let running = manager.run(stop.clone());
+        let runs = tokio::spawn(async move { running.await.unwrap() });
+        Self { stop, runs }
+    }
+
+    /// Ends it: in order, or in the middle of whatever it does.
+    async fn end(self, in_order: bool) {
+        if in_order {
+            self.stop.cancel();
+        } else {
+            self.runs.abort();
+        }
+        let _ = self.runs.await;
+        self.stop.cancel();
+    }
+}
+
+/// Follows every change of a pod, from the API, and panics where a device has two pods at any moment. How many pods got
+/// devices, once the watch ends.
+async fn watch(client: Client, seconds: u32) -> usize {
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    let all = pods.list(&ListParams::default()).await.unwrap();
+    let from = all.metadata.resource_version.unwrap();
+    let params = WatchParams::default().timeout(seconds);
+    let mut changes = pin!(pods.watch(&params, &from).await.unwrap());
+    let mut holders: BTreeMap<Device, String> = BTreeMap::new();
+    let mut served = BTreeSet::new();
+    while let Some(change) = changes.next().await {
+        let (pod, gone) = match change.unwrap() {
+            WatchEvent::Added(pod) | WatchEvent::Modified(pod) => (pod, false),
+            WatchEvent::Deleted(pod) => (pod, true),
+            WatchEvent::Bookmark(_) => continue,
+            WatchEvent::Error(error) => panic!("{error}"),
+        };
+        let name = pod.metadata.name.unwrap();
+        holders.retain(|_, holder| *holder != name);
+        let phase = pod.status.and_then(|s| s.phase).unwrap_or_default();
+        let node = pod.spec.and_then(|s| s.node_name);
+        let Some(node) = node.filter(|_| !gone && phase != "Succeeded" && phase != "Failed") else {
+            continue;
+        };
+        let told = pod.metadata.annotations.and_then(|mut a| a.remove("accelerators.homeostat.dev/devices"));
+        let told: BTreeMap<String, Vec<String>> = serde_json::from_str(&told.expect("devices")).unwrap();
+        for id in &told[GPU] {
+            if let Some(other) = holders.insert((node.clone(), id.clone()), name.clone()) {
+                panic!("{name} and {other} have {id} of {node}");
+            }
+        }
+        served.insert(name);
+    }
+    served.len()
+}
+
 impl World {
     async fn start(nodes: usize, gpus: usize) -> Self {
+        Self::start_with(nodes, gpus, "*").await
+    }
+
+    async fn start_with(nodes: usize, gpus: usize, controllers: &str) -> Self {
         let mut options = ClusterOptions::simulated(7);
+        options.controllers(controllers).unwrap();
         options.nodes(nodes, &format!("{GPU}={gpus}"), "").unwrap();
         options.scheduler(WITH).unwrap();
         let cluster = Cluster::with(options).await.unwrap();
@@ -151,6 +229,52 @@ fn pods_wait_for_sick_devices_until_these_are_healed() {
             let near = [["gpu-0", "gpu-1"], ["gpu-2", "gpu-3"]].map(BTreeSet::from);
             assert!(near.contains(&ids), "{pod}: {ids:?}");
         }
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+/// Pods come, end and are deleted at random, devices turn sick and heal, and the scheduler is ended again and again, in
+/// order or not, and started anew with nothing but what the API says.
+#[test]
+fn a_scheduler_that_begins_anew_gives_no_device_that_is_held() {
+    simulate(async || {
+        const SECONDS: u32 = 120;
+        let mut world = World::start_with(3, 4, "*,-scheduler").await;
+        for (i, ill) in [2, 1, 4].into_iter().enumerate() {
+            let stages = json!([{"for": "40s", "jitter": "20s"}, {"for": "15s", "unhealthy": {GPU: ill}}]);
+            world.sicken(&format!("sick-{i}"), &format!("node-{}", i + 1), stages, true).await;
+        }
+        let watched = tokio::spawn(watch(world.client.clone(), SECONDS + 20));
+        let chance = Entropy::seeded(11);
+        let mut scheduler = Scheduler::start(&world.cluster, 1);
+        let (mut made, mut restarts) = (0_u64, 0_u64);
+        for _ in 0..SECONDS {
+            for _ in 0..chance.below(3) {
+                let ends = format!("0 after {}s", 2 + chance.below(9));
+                let exit = (chance.below(6) > 0).then_some(ends.as_str());
+                world.pod(&format!("p{made}"), 1 + chance.below(3) as usize, exit).await;
+                made += 1;
+            }
+            // Of those that are there, whether they run, wait or are over.
+            let pods = world.items(PODS).await;
+            if !pods.is_empty() && chance.below(3) == 0 {
+                let pod = &pods[chance.below(pods.len() as u64) as usize]["metadata"]["name"];
+                let grace = json!({"gracePeriodSeconds": chance.below(3)});
+                world.send("DELETE", &format!("{PODS}/{}", pod.as_str().unwrap()), grace).await;
+            }
+            if chance.below(6) == 0 {
+                restarts += 1;
+                // At any moment of what it does about the pods that have just come.
+                tokio::time::sleep(Duration::from_millis(chance.below(5))).await;
+                scheduler.end(chance.below(2) == 0).await;
+                scheduler = Scheduler::start(&world.cluster, restarts);
+            }
+            world.second().await;
+        }
+        let served = watched.await.unwrap();
+        assert!(restarts > 12 && served > 50, "{restarts} restarts, {made} pods, {served} got devices");
+        scheduler.end(true).await;
         world.stop().await;
     })
     .unwrap();

@@ -75,6 +75,16 @@ impl World {
         )
     }
 
+    /// `reason note` of the events about a pod, in the order in which they came.
+    async fn told(&self, pod: &str) -> Vec<String> {
+        let mut events = self.get("/apis/events.k8s.io/v1/events").await;
+        let mut all = events["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        all.retain(|e| e["regarding"]["name"] == pod);
+        all.sort_by_key(|e| e["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok()));
+        let text = |e: &Value, f: &str| e[f].as_str().unwrap_or_default().to_owned();
+        all.iter().map(|e| format!("{} {}", text(e, "reason"), text(e, "note"))).collect()
+    }
+
     #[track_caller]
     fn condition(object: &Value, kind: &str) -> String {
         let all = object["status"]["conditions"].as_array().unwrap();
@@ -252,6 +262,39 @@ fn resources_change_in_place_where_they_fit() {
         assert_eq!(World::condition(&pod, "PodResizePending"), "absent");
         let pod = resize(json!({"memory": "2Gi"})).await;
         assert_eq!(has(&pod).2, 1);
+        let asked = |cpu: &str, memory: &str, rest: &str| {
+            let requests = format!("{{\"requests\":{{\"cpu\":\"{cpu}\",\"memory\":\"{memory}\"}}}}");
+            format!("{{\"containers\":[{{\"name\":\"c\",\"resources\":{requests}}}],\"generation\":{rest}}}")
+        };
+        let want = [
+            format!("ResizeStarted Pod resize started: {}", asked("2", "1Gi", "2")),
+            format!("ResizeCompleted Pod resize completed: {}", asked("2", "1Gi", "2")),
+            format!(
+                "ResizeInfeasible Pod resize Infeasible: {}",
+                asked(
+                    "40",
+                    "1Gi",
+                    "3,\"error\":\"Node didn't have \
+                enough capacity: cpu, requested: 40000, capacity: 4000\""
+                )
+            ),
+            format!(
+                "ResizeDeferred Pod resize Deferred: {}",
+                asked(
+                    "3500m",
+                    "1Gi",
+                    "4,\"error\":\"Node didn't have \
+                enough resource: cpu, requested: 3500, used: 1000, capacity: 4000\""
+                )
+            ),
+            format!("ResizeStarted Pod resize started: {}", asked("3500m", "1Gi", "4")),
+            format!("ResizeCompleted Pod resize completed: {}", asked("3500m", "1Gi", "4")),
+            format!("ResizeStarted Pod resize started: {}", asked("3500m", "2Gi", "5")),
+            format!("ResizeCompleted Pod resize completed: {}", asked("3500m", "2Gi", "5")),
+        ];
+        let mut told: Vec<String> = world.told("a").await;
+        told.retain(|event| event.starts_with("Resize"));
+        assert_eq!(told, want);
         // And what doesn't fit at all isn't taken.
         let mut forced = spec("3");
         forced["nodeName"] = json!("node-1");
@@ -259,6 +302,134 @@ fn resources_change_in_place_where_they_fit() {
         sleep(1.0).await;
         let c = world.get(&format!("{PODS}/c")).await["status"].take();
         assert_eq!((&c["phase"], &c["reason"]), (&json!("Failed"), &json!("OutOfcpu")));
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn pods_bound_to_a_node_that_is_not_theirs_are_rejected() {
+    simulate(async || {
+        let world = World::start(2, "").await;
+        let port = json!([{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 8080}]}]);
+        let fixed = |spec: Value| {
+            let mut spec = spec;
+            spec["nodeName"] = json!("node-1");
+            spec
+        };
+        world.pod("first", json!({}), fixed(json!({"containers": port}))).await;
+        sleep(1.0).await;
+        world.pod("ports", json!({}), fixed(json!({"containers": port}))).await;
+        world.pod("elsewhere", json!({}), fixed(json!({"nodeSelector": {"zone": "b"}}))).await;
+        // The label has just come.
+        world.send("PATCH", "/api/v1/nodes/node-1", json!({"metadata": {"labels": {"disk": "ssd"}}})).await;
+        world.pod("here", json!({}), fixed(json!({"nodeSelector": {"disk": "ssd"}}))).await;
+        sleep(1.0).await;
+        let taint = json!({"spec": {"taints": [{"key": "sick", "effect": "NoSchedule"}]}});
+        world.send("PATCH", "/api/v1/nodes/node-1", taint).await;
+        sleep(1.0).await;
+        world.pod("scheduled", json!({}), fixed(json!({}))).await;
+        sleep(1.0).await;
+        let status = async |pod: &str| world.get(&format!("{PODS}/{pod}")).await["status"].take();
+        for (pod, reason, why) in [
+            ("ports", "NodePorts", "node(s) didn't have free ports for the requested pod ports"),
+            ("elsewhere", "NodeAffinity", "node(s) didn't match Pod's node affinity/selector"),
+        ] {
+            let status = status(pod).await;
+            assert_eq!((&status["phase"], &status["reason"]), (&json!("Failed"), &json!(reason)));
+            let message = format!("Predicate {reason} failed: {why}");
+            assert_eq!(status["message"], format!("Pod was rejected: {message}"));
+            assert_eq!(world.told(pod).await, [format!("{reason} {message}")]);
+        }
+        for pod in ["first", "here", "scheduled"] {
+            assert_eq!(world.seen(pod).await, "Running running[0]+", "{pod}");
+        }
+        // Whoever has the port no longer runs: it is free.
+        world.send("DELETE", &format!("{PODS}/first"), Value::Null).await;
+        sleep(40.0).await;
+        world.pod("next", json!({}), fixed(json!({"containers": port}))).await;
+        sleep(1.0).await;
+        assert_eq!(world.seen("next").await, "Running running[0]+");
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_node_short_of_memory_evicts_one_pod_after_the_other() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        let spec = |requests: Value| {
+            json!({"nodeName": "node-1", "terminationGracePeriodSeconds": 300,
+                "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]})
+        };
+        let uses = |memory: &str| {
+            json!({"simulation.homeostat.dev/memory": memory, "simulation.homeostat.dev/stop": "never"})
+        };
+        world.pod("modest", json!({}), spec(json!({"memory": "1Gi"}))).await;
+        world.pod("over", uses("96Mi"), spec(json!({"memory": "64Mi"}))).await;
+        world.pod("greedy", uses("1Gi"), spec(json!({"memory": "64Mi"}))).await;
+        sleep(3.0).await;
+        let low = json!({"type": "MemoryPressure", "status": "True", "reason": "KubeletHasInsufficientMemory"});
+        let node = json!({"stages": [{"for": "18s", "conditions": [low]}]});
+        world.behavior("low", json!({"selector": {"nodes": ["node-1"]}, "node": node})).await;
+        sleep(1.0).await;
+        world.pod("best", json!({}), spec(json!({}))).await;
+        world.pod("burst", json!({}), spec(json!({"memory": "1Mi"}))).await;
+        sleep(9.5).await;
+        // It was told to stop and took no notice.
+        let greedy = world.get(&format!("{PODS}/greedy")).await;
+        let text = "The node was low on resource: memory. Container c was using 1Gi, request is 64Mi, has larger \
+            consumption of memory. ";
+        let status = &greedy["status"];
+        assert_eq!((&status["phase"], &status["reason"]), (&json!("Failed"), &json!("Evicted")), "{status}");
+        assert_eq!(status["message"], text);
+        assert_eq!(
+            World::condition(&greedy, "DisruptionTarget"),
+            format!("True TerminationByKubelet {text}")
+        );
+        assert_eq!(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 137);
+        assert!(world.told("greedy").await.contains(&format!("Evicted {text}")));
+        assert!(world.told("node-1").await.contains(&"EvictionThresholdMet Attempting to reclaim memory".into()));
+        assert_eq!(world.seen("over").await, "Running running[0]+");
+        let best = world.get(&format!("{PODS}/best")).await["status"].take();
+        let text = "Pod was rejected: The node had condition: [MemoryPressure]. ";
+        assert_eq!((&best["reason"], &best["message"]), (&json!("Evicted"), &json!(text)));
+        sleep(60.0).await;
+        // One more went before the pressure was over, those within their requests not.
+        let over = world.get(&format!("{PODS}/over")).await["status"].take();
+        assert_eq!(over["reason"], "Evicted");
+        for pod in ["modest", "burst"] {
+            assert_eq!(world.seen(pod).await, "Running running[0]+", "{pod}");
+        }
+        world.stop().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_container_that_uses_more_memory_than_it_may_is_killed() {
+    simulate(async || {
+        let world = World::start(1, "").await;
+        let grows = json!({"run": {"stages": [{"for": "10s", "usage": {"memory": "64Mi"}},
+            {"usage": {"memory": "256Mi"}}]}});
+        world.behavior("grows", json!({"selector": {"labels": "app=grows"}, "container": grows})).await;
+        sleep(0.1).await;
+        for (name, limit) in [("grows", "128Mi"), ("fits", "512Mi")] {
+            let c = json!([{"name": "c", "image": "i", "resources": {"limits": {"memory": limit}}}]);
+            let said = match name {
+                "fits" => json!({"simulation.homeostat.dev/memory": "512Mi"}),
+                _ => json!({}),
+            };
+            world.pod(name, said, json!({"containers": c, "restartPolicy": "OnFailure"})).await;
+        }
+        sleep(9.0).await;
+        assert_eq!(world.seen("grows").await, "Running running[0]+");
+        sleep(5.0).await;
+        let pod = world.get(&format!("{PODS}/grows")).await;
+        let last = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
+        assert_eq!((&last["reason"], &last["exitCode"]), (&json!("OOMKilled"), &json!(137)), "{pod}");
+        assert_eq!(world.seen("fits").await, "Running running[0]+");
         world.stop().await;
     })
     .unwrap();

@@ -3,28 +3,27 @@
 //! Source: kubelet's `events` package, `image_manager.go` and `kuberuntime_container.go`.
 
 use homeostat_sdk::Event;
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceRequirements};
+use serde::Serialize;
 
 use crate::behavior::choice::Part;
+use crate::pressure;
 use crate::runtime::{News, Plan, ProbeKind, Sandbox, What, Why};
-use crate::status::{DEADLINE, pull_error};
+use crate::status::{DEADLINE, Pending, pull_error};
 use homeostat_model::duration::go;
 
 /// The events for one piece of news, in order, told by the pod's node and, but for those of the whole pod, about the
 /// container.
 pub(crate) fn events(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Event> {
     let node = plan.pod().spec.as_ref().and_then(|s| s.node_name.as_deref()).unwrap_or_default();
-    let field = plan
-        .containers
-        .get(news.container)
-        .filter(|_| !matches!(news.what, What::Deadline | What::FailedMount))
-        .map(|c| {
-            let list = match c.part {
-                Part::Init | Part::Sidecar => "initContainers",
-                Part::Main => "containers",
-                Part::Ephemeral => "ephemeralContainers",
-            };
-            format!("spec.{list}{{{}}}", c.name)
-        });
+    let field = plan.containers.get(news.container).filter(|_| !news.what.is_of_pod()).map(|c| {
+        let list = match c.part {
+            Part::Init | Part::Sidecar => "initContainers",
+            Part::Main => "containers",
+            Part::Ephemeral => "ephemeralContainers",
+        };
+        format!("spec.{list}{{{}}}", c.name)
+    });
     let told = texts(plan, sandbox, news).into_iter().map(|event| event.instance(node));
     match field {
         Some(field) => told.map(|event| event.field(&*field)).collect(),
@@ -122,5 +121,62 @@ fn texts(plan: &Plan<'_>, sandbox: &Sandbox, news: &News) -> Vec<Event> {
             vec![Event::warning("Unhealthy", format!("{what} probe failed: {why}")).action("Probing")]
         }
         What::Deadline => vec![Event::normal("DeadlineExceeded", DEADLINE).action("Killing")],
+        What::Evicted => {
+            let why = sandbox.eviction.as_deref().unwrap_or_default();
+            vec![Event::warning(pressure::REASON, why).action("Evicting")]
+        }
+        What::ResizeStarted => {
+            let text = summary("Pod resize started", plan.pod(), "");
+            vec![Event::normal("ResizeStarted", text).action("Resizing")]
+        }
+        What::ResizeCompleted => {
+            let text = summary("Pod resize completed", plan.pod(), "");
+            vec![Event::normal("ResizeCompleted", text).action("Resizing")]
+        }
+        What::ResizePending(Pending { reason, message }) => {
+            let text = summary(&format!("Pod resize {reason}"), plan.pod(), message);
+            vec![Event::warning(format!("Resize{reason}"), text).action("Resizing")]
+        }
     }
+}
+
+/// What the events of a resize say of the resources that are asked for, in the order in which kubelets write it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    init_containers: Vec<Asked<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    containers: Vec<Asked<'a>>,
+    generation: i64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    error: &'a str,
+}
+
+#[derive(Serialize)]
+struct Asked<'a> {
+    name: &'a str,
+    resources: ResourceRequirements,
+}
+
+impl<'a> Asked<'a> {
+    fn of(container: &'a Container) -> Self {
+        Self { name: &container.name, resources: container.resources.clone().unwrap_or_default() }
+    }
+}
+
+/// Source: kubelet's `podResizeMessage`. There is no `ResizeError`: a simulated runtime gives what was promised.
+fn summary(begins: &str, pod: &Pod, error: &str) -> String {
+    let spec = pod.spec.as_ref();
+    let summary = Summary {
+        init_containers: spec
+            .iter()
+            .flat_map(|s| s.init_containers.iter().flatten())
+            .map(Asked::of)
+            .collect(),
+        containers: spec.iter().flat_map(|s| &s.containers).map(Asked::of).collect(),
+        generation: pod.metadata.generation.unwrap_or_default(),
+        error,
+    };
+    serde_json::to_string(&summary).map_or(begins.to_owned(), |summary| format!("{begins}: {summary}"))
 }

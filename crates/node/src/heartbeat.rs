@@ -1,6 +1,8 @@
 //! Registers the machines as Nodes and keeps them alive: a Lease renewed with every heartbeat, a status now and then and
 //! whenever it changes, as kubelets do.
 //!
+//! With every heartbeat, too, a machine that is short of something evicts one pod.
+//!
 //! A Node that somebody deletes stays deleted, as with a kubelet that is not restarted; a machine that reboots
 //! registers again. Of a machine that is lost nothing is heard.
 
@@ -11,7 +13,7 @@ use std::time::Duration;
 use homeostat_model::Timestamp;
 use homeostat_sdk::{Event, Key, Result, TaskContext};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
 use kube::Resource;
 use kube::api::Patch;
@@ -20,6 +22,7 @@ use tracing::debug;
 
 use crate::behavior::nodes::NodeState;
 use crate::fleet::Machine;
+use crate::pressure;
 use crate::runtime::since;
 use crate::world::World;
 
@@ -47,6 +50,7 @@ pub(crate) async fn keep(world: Arc<World>, cx: TaskContext) -> Result<()> {
         told.insert(machine, Told { uid, state: NodeState::default(), reported: now });
     }
     let mut beat = cx.clock().now();
+    let pods = cx.cache::<Pod>();
     loop {
         let now = cx.clock().now();
         let beats = now >= beat;
@@ -56,6 +60,9 @@ pub(crate) async fn keep(world: Arc<World>, cx: TaskContext) -> Result<()> {
             next = state.until.map_or(next, |until| next.min(until));
             if state.lost {
                 continue;
+            }
+            if beats && let Some(resource) = pressure::relieve(&world, &pods, *machine, &state, now) {
+                tell_shortage(*machine, resource, &cx).await;
             }
             if let Err(error) = tend(&world, *machine, told, state, beats, now, &cx).await {
                 debug!(node = machine.name(), %error, "heartbeat failed");
@@ -200,6 +207,15 @@ async fn report(
         cx.recorder().record(node.object_ref(&()), event).await;
     }
     Ok(())
+}
+
+async fn tell_shortage(machine: Machine, resource: &str, cx: &TaskContext) {
+    if let Ok(Some(node)) = cx.writer().get::<Node>(&Key::cluster(machine.name())).await {
+        let text = format!("Attempting to reclaim {resource}");
+        let event =
+            Event::warning("EvictionThresholdMet", text).action("Reclaiming").instance(machine.name());
+        cx.recorder().record(node.object_ref(&()), event).await;
+    }
 }
 
 async fn tell_reboot(machine: Machine, cx: &TaskContext) {

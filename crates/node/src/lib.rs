@@ -6,6 +6,7 @@
 //! Invariant: nothing here knows who bound a pod or who made it.
 
 mod accelerators;
+mod admission;
 pub mod behavior;
 mod behaviors;
 mod events;
@@ -14,6 +15,7 @@ mod heartbeat;
 mod machines;
 mod options;
 mod pods;
+mod pressure;
 mod references;
 mod resize;
 pub mod runtime;

@@ -10,6 +10,7 @@ use homeostat_model::quantity::Quantity;
 use k8s_openapi::api::core::v1::{Container, ContainerImage, Pod, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource;
 
+use crate::admission::HostPort;
 use crate::fleet::Machine;
 
 /// Images that a machine keeps, and tells of (kubelet's `nodeStatusMaxImages`).
@@ -24,6 +25,8 @@ pub(crate) struct Holding {
     addresses: [u64; 4],
     used: Amounts,
     images: VecDeque<(Arc<str>, i64)>,
+    /// Its ports that pods have.
+    pub(crate) ports: Vec<HostPort>,
     /// The images have changed since this was last taken.
     pub(crate) new_images: bool,
 }

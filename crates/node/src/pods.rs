@@ -9,9 +9,10 @@ use std::time::Duration;
 use futures::channel::mpsc;
 use homeostat_model::Timestamp;
 use homeostat_sdk::{Context, Event, Key, Next, Operator, Result, Watches};
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
 use kube::api::{DeleteParams, Patch, Preconditions};
 
+use crate::admission::{self, Refusal, host_ports};
 use crate::behavior::annotations;
 use crate::behavior::nodes::NodeState;
 use crate::events::events;
@@ -62,11 +63,27 @@ impl Kubelets {
         Self { world, woken: Mutex::new(Some(woken)) }
     }
 
+    /// The pod's node as its kubelet knows it: itself, where it is not registered.
+    async fn node(&self, pod: &Pod, machine: Machine, cx: &Context<Self>) -> Result<Arc<Node>> {
+        let key = Key::cluster(machine.name());
+        let mut node = cx.cache::<Node, _>().get(&key);
+        if node.as_ref().is_some_and(|n| admission::is_elsewhere(pod, n)) {
+            // Its labels may just have changed.
+            node = cx.writer().get::<Node>(&key).await?.map(Arc::new);
+        }
+        Ok(node.unwrap_or_else(|| Arc::new(self.world.fleet.node(machine, cx.clock().now()))))
+    }
+
     /// Moves the pod's sandbox to `now`.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a kubelet knows of a pod; all of it is looked at once"
+    )]
     fn advance(
         &self,
         key: &Key,
         pod: &Pod,
+        node: &Node,
         lacking: Lacking,
         machine: Machine,
         state: &NodeState,
@@ -86,12 +103,12 @@ impl Kubelets {
         if !known {
             inventory.remove(key);
             let allocatable = self.world.fleet.allocatable(state);
-            if let Err(lacks) =
-                inventory.machine(machine).fits(&requests(pod), &Default::default(), &allocatable)
+            let holding = inventory.machine(machine);
+            if let Some(Refusal { reason, message }) =
+                admission::refuse(pod, node, holding, &allocatable, state)
             {
-                let reason = format!("OutOf{}", lacks.resource);
-                let status = status::rejected(pod, &reason, &lacks.text(), &facts);
-                let event = Event::warning(reason, lacks.text()).action("Admitting").instance(machine.name());
+                let status = status::rejected(pod, &reason, &message, &facts);
+                let event = Event::warning(reason, message).action("Admitting").instance(machine.name());
                 return Outcome::Rejected(Box::new((status, event)));
             }
             let Some(placed) = place(&mut inventory, pod, machine, generation, state.boots, now) else {
@@ -115,6 +132,10 @@ impl Kubelets {
             news.extend(before);
             let grace = pod.metadata.deletion_grace_period_seconds.and_then(|s| u64::try_from(s).ok());
             placed.sandbox.delete(&plan, now, grace.map_or(plan.grace, Duration::from_secs), &mut news);
+        } else if placed.sandbox.teardown.is_none() && placed.sandbox.eviction.is_some() {
+            let Advance { news: before, .. } = run(&plan, placed, now);
+            news.extend(before);
+            placed.sandbox.evict(&plan, now, &mut news);
         } else if placed.sandbox.teardown.is_none() {
             let allocatable = self.world.fleet.allocatable(state);
             pending = resize::resize(&plan, placed, holding, &allocatable, now, &mut news);
@@ -202,8 +223,10 @@ fn place(
         sandbox: Sandbox::new(now, address),
         own_address,
         requests: requests(pod),
+        ports: host_ports(pod),
         generation,
         boots,
+        pending: None,
         settled: None,
     })
 }
@@ -234,7 +257,7 @@ fn nothing_else(pod: &Pod, told: &Pod, status: &PodStatus) -> bool {
 impl Operator for Kubelets {
     type Resource = Pod;
     type Owns = ();
-    type Reads = ();
+    type Reads = (Node,);
 
     fn name() -> &'static str {
         "kubelet"
@@ -265,7 +288,8 @@ impl Operator for Kubelets {
             true => references::look(pod, cx.writer()).await?,
             false => Lacking::default(),
         };
-        let step = match self.advance(cx.key(), pod, lacking, machine, &state, now) {
+        let its_node = self.node(pod, machine, cx).await?;
+        let step = match self.advance(cx.key(), pod, &its_node, lacking, machine, &state, now) {
             Outcome::Moved(step) => step,
             Outcome::Rejected(rejected) => {
                 let (status, event) = *rejected;

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::machines::{Amounts, Holding, requests};
-use crate::runtime::{News, Plan, after};
+use crate::runtime::{News, Plan, What, after};
 use crate::status::Pending;
 use crate::status::resize::{asks, containers, in_force, needs_restart};
 use crate::world::Placed;
@@ -20,8 +20,27 @@ pub(crate) fn asked(pod: &Pod, name: &str) -> u64 {
     asks(containers(pod).find(|(_, c)| c.name == name).and_then(|(_, c)| c.resources.as_ref()))
 }
 
-/// Compares what the pod asks for with what it was given, and gives what fits.
+/// Compares what the pod asks for with what it was given, and gives what fits. What it doesn't get is news once.
 pub(crate) fn resize(
+    plan: &Plan<'_>,
+    placed: &mut Placed,
+    holding: &mut Holding,
+    allocatable: &BTreeMap<String, Quantity>,
+    now: Timestamp,
+    news: &mut Vec<News>,
+) -> Option<Pending> {
+    let pending = give(plan, placed, holding, allocatable, now, news);
+    let told = pending.clone().map(|p| Box::new((plan.pod().metadata.generation, p)));
+    if told != placed.pending
+        && let Some(pending) = &pending
+    {
+        news.push(News { at: now, container: 0, what: What::ResizePending(pending.clone()) });
+    }
+    placed.pending = told;
+    pending
+}
+
+fn give(
     plan: &Plan<'_>,
     placed: &mut Placed,
     holding: &mut Holding,
@@ -59,6 +78,7 @@ pub(crate) fn resize(
     }
     sandbox.touch(now);
     sandbox.resizing = Some(after(now, plan.delays.resize));
+    news.push(News { at: now, container: 0, what: What::ResizeStarted });
     for (i, container) in changed {
         let old = sandbox.containers.get(i).and_then(|r| r.held.clone());
         if needs_restart(container, old.as_deref()) {

@@ -40,7 +40,7 @@ pub(crate) struct Source {
 }
 
 /// Thousandths of a processor, bytes of memory.
-type Used = (i128, i128);
+pub(crate) type Used = (i128, i128);
 
 impl Metrics {
     pub(crate) fn begin(&self, source: Source) {
@@ -74,7 +74,7 @@ impl Metrics {
         for pod in source.pods.list() {
             let node = pod.spec.as_ref().and_then(|s| s.node_name.as_deref()).unwrap_or_default();
             let sum = used.entry(node.to_owned()).or_default();
-            for (_, (cpu, memory)) in source.containers(&pod, now) {
+            for (_, (cpu, memory)) in containers(&source.world, &pod, now) {
                 *sum = (sum.0 + cpu, sum.1 + memory);
             }
         }
@@ -152,33 +152,33 @@ fn quantities((cpu, memory): Used) -> Value {
     json!({"cpu": format!("{cpu}m"), "memory": format!("{}Ki", memory / 1024)})
 }
 
-impl Source {
-    /// What each running container of a pod uses.
-    fn containers(&self, pod: &Pod, now: Timestamp) -> Vec<(String, Used)> {
-        let running: Vec<(usize, i32, Timestamp)> = {
-            let mut inventory = self.world.inventory();
-            let Some(placed) = inventory.pod(&Key::of(pod)) else { return Vec::new() };
-            if Some(&placed.uid) != pod.metadata.uid.as_ref() {
-                return Vec::new();
-            }
-            let records = placed.sandbox.containers.iter().enumerate();
-            records.filter(|(_, r)| r.is_up()).map(|(i, r)| (i, r.restarts, r.started)).collect()
-        };
-        let (_, choice) = self.world.choice();
-        let plan = Plan::new(pod, &choice, |_| true);
-        let used = |(i, restarts, started): (usize, i32, Timestamp)| {
-            let subject = plan.subject(i)?;
-            let (cpu, memory) = choice.usage(&subject, restarts, since(now, started));
-            let usual = usual(pod, subject.name);
-            let cpu = cpu.and_then(|q| Quantity::parse(&q).ok()).map_or(usual.0, |q| q.milli());
-            let memory = memory.and_then(|q| Quantity::parse(&q).ok()).map_or(usual.1, |q| q.value());
-            Some((subject.name.to_owned(), (cpu, memory)))
-        };
-        running.into_iter().filter_map(used).collect()
-    }
+/// What each running container of a pod uses.
+pub(crate) fn containers(world: &World, pod: &Pod, now: Timestamp) -> Vec<(String, Used)> {
+    let running: Vec<(usize, i32, Timestamp)> = {
+        let mut inventory = world.inventory();
+        let Some(placed) = inventory.pod(&Key::of(pod)) else { return Vec::new() };
+        if Some(&placed.uid) != pod.metadata.uid.as_ref() {
+            return Vec::new();
+        }
+        let records = placed.sandbox.containers.iter().enumerate();
+        records.filter(|(_, r)| r.is_up()).map(|(i, r)| (i, r.restarts, r.started)).collect()
+    };
+    let (_, choice) = world.choice();
+    let plan = Plan::new(pod, &choice, |_| true);
+    let used = |(i, restarts, started): (usize, i32, Timestamp)| {
+        let subject = plan.subject(i)?;
+        let (cpu, memory) = choice.usage(&subject, restarts, since(now, started));
+        let usual = usual(pod, subject.name);
+        let cpu = cpu.and_then(|q| Quantity::parse(&q).ok()).map_or(usual.0, |q| q.milli());
+        let memory = memory.and_then(|q| Quantity::parse(&q).ok()).map_or(usual.1, |q| q.value());
+        Some((subject.name.to_owned(), (cpu, memory)))
+    };
+    running.into_iter().filter_map(used).collect()
+}
 
+impl Source {
     fn pod(&self, pod: &Pod, now: Timestamp) -> Option<Value> {
-        let containers = self.containers(pod, now);
+        let containers = containers(&self.world, pod, now);
         if containers.is_empty() {
             return None;
         }

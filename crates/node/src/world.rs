@@ -11,11 +11,13 @@ use homeostat_model::Timestamp;
 use homeostat_sdk::Key;
 use tokio::sync::Notify;
 
+use crate::admission::HostPort;
 use crate::behavior::nodes::{NodeState, state};
 use crate::behavior::{Choice, choice::Delays};
 use crate::fleet::{Fleet, Machine};
 use crate::machines::{Amounts, Holding};
 use crate::runtime::Sandbox;
+use crate::status::Pending;
 
 /// A pod on a machine.
 #[derive(Debug)]
@@ -27,10 +29,14 @@ pub(crate) struct Placed {
     pub(crate) own_address: bool,
     /// What it was given.
     pub(crate) requests: Amounts,
+    /// The machine's ports that it has.
+    pub(crate) ports: Vec<HostPort>,
     /// The Behaviors that it was last moved by.
     pub(crate) generation: u64,
     /// The machine's reboots when it was started.
     pub(crate) boots: u64,
+    /// Resources that it was told not to get, and the generation that asks for them.
+    pub(crate) pending: Option<Box<(Option<i64>, Pending)>>,
     /// How far it was brought.
     pub(crate) settled: Option<Settled>,
 }
@@ -71,8 +77,15 @@ impl Inventory {
 
     pub(crate) fn insert(&mut self, key: Key, placed: Placed) {
         self.waiting.remove(&key);
-        self.machine(placed.machine).give(&placed.requests);
+        let holding = self.machine(placed.machine);
+        holding.give(&placed.requests);
+        holding.ports.extend(placed.ports.iter().cloned());
         self.pods.insert(key, placed);
+    }
+
+    /// A machine's pods, in order.
+    pub(crate) fn on(&self, machine: Machine) -> impl Iterator<Item = (&Key, &Placed)> {
+        self.pods.iter().filter(move |(_, placed)| placed.machine == machine)
     }
 
     /// The pod is gone, or over: what it held is free.
@@ -81,6 +94,11 @@ impl Inventory {
         let Some(placed) = self.pods.remove(key) else { return };
         let holding = self.machine(placed.machine);
         holding.take_back(&placed.requests);
+        for port in &placed.ports {
+            if let Some(i) = holding.ports.iter().position(|p| p == port) {
+                holding.ports.swap_remove(i);
+            }
+        }
         if placed.own_address {
             holding.free_address(placed.sandbox.address);
         }
@@ -154,6 +172,11 @@ impl World {
             let _ = self.wake.unbounded_send(key);
         }
         self.changed.notify_one();
+    }
+
+    /// Brings a pod back to its kubelet.
+    pub(crate) fn wake(&self, key: &Key) {
+        let _ = self.wake.unbounded_send(key.clone());
     }
 
     pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {
@@ -234,8 +257,10 @@ mod tests {
                 sandbox,
                 own_address: true,
                 requests: requests(&pod),
+                ports: Vec::new(),
                 generation: 0,
                 boots: 0,
+                pending: None,
                 settled: Some(Settled { version: "1234567".to_owned(), next: Some(now) }),
             };
             inventory.insert(key, placed);

@@ -104,6 +104,8 @@ mod object;
 mod observe;
 mod operator;
 mod panics;
+#[doc(hidden)]
+pub mod placement;
 mod probes;
 pub mod process;
 pub mod queue;

@@ -11,7 +11,6 @@ pub(crate) mod claim;
 pub(crate) mod condition;
 pub(crate) mod hash;
 pub(crate) mod history;
-pub(crate) mod placement;
 pub(crate) mod pod_control;
 pub(crate) mod pods;
 pub(crate) mod scale;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
+use homeostat_sdk::placement;
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus};
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 
 use super::template;
-use crate::common::{history, placement, pods, scaled};
+use crate::common::{history, pods, scaled};
 
 /// What a plan is made from.
 pub(super) struct State<'a> {

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
-use homeostat_sdk::{Context, Edits, Event, Index, Key, Next, Operator, Result, Watches};
+use homeostat_sdk::{Context, Edits, Event, Index, Key, Next, Operator, Result, Watches, placement};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::Patch;
 use serde_json::json;
 
-use crate::common::{placement, pods};
+use crate::common::pods;
 
 const EFFECT: &str = "NoExecute";
 

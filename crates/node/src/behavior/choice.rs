@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_model::Timestamp;
+use homeostat_model::quantity::Quantity;
 use homeostat_sdk::selector::Labels;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -102,6 +103,17 @@ pub struct Act {
 
 /// Size of an image of which nothing else is known.
 const SIZE: i64 = 25_000_000;
+
+/// How long it takes a process to fill the memory that it may have.
+const FILLS: Duration = Duration::from_secs(1);
+
+/// The memory that a container may have.
+fn limit(subject: &Subject<'_>) -> Option<Quantity> {
+    let spec = subject.pod.spec.as_ref()?;
+    let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let container = all.find(|c| c.name == subject.name)?;
+    Quantity::parse(&container.resources.as_ref()?.limits.as_ref()?.get("memory")?.0).ok()
+}
 
 struct Compiled {
     behavior: Arc<Behavior>,
@@ -210,6 +222,16 @@ impl Choice {
             Some(run) => Script::new(run, |stage, most| jitter(Some(Span(most)), "stage", stage)),
             None => self.default_script(subject),
         };
+        // More memory than it may have: the kernel ends it.
+        let says = parts.usage.is_some() || parts.run.is_some();
+        let limit = says.then(|| limit(subject)).flatten();
+        let over = |stage: usize| {
+            let staged = parts.run.and_then(|r| r.stages.get(stage)?.usage.as_ref()?.memory.as_ref());
+            let used = staged.or_else(|| parts.usage?.memory.as_ref()).and_then(|q| Quantity::parse(q).ok());
+            used.zip(limit.as_ref()).is_some_and(|(used, limit)| used > *limit)
+        };
+        let killed = Exit { code: 137, reason: Some("OOMKilled".to_owned()), message: None };
+        let script = script.cut(over, FILLS, killed);
         Act {
             pull: plus(pull.delay, self.delays.pull, pull.jitter, "pull"),
             size: pull.size.unwrap_or(SIZE),

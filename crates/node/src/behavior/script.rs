@@ -76,6 +76,19 @@ impl Script {
         Self { steps, turn, end: None }
     }
 
+    /// Ends with `exit` in the first stage of which `over` says so, `after` its beginning, where it doesn't end before.
+    #[must_use]
+    pub fn cut(mut self, over: impl Fn(usize) -> bool, after: Duration, exit: Exit) -> Self {
+        let ends = self.end.as_ref().map(|(at, _)| *at);
+        if let Some(step) = self.steps.iter().find(|s| over(s.stage)) {
+            let at = step.at + after;
+            if ends.is_none_or(|end| at < end) {
+                self.end = Some((at, exit));
+            }
+        }
+        self
+    }
+
     /// When and how it ends.
     pub fn end(&self) -> Option<(Duration, &Exit)> {
         self.end.as_ref().map(|(at, exit)| (*at, exit))

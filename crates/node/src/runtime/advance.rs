@@ -11,6 +11,7 @@ use super::probes::Kind;
 use super::{Cause, Phase, Plan, Probe, Record, Sandbox, Termination, Why, after};
 use crate::behavior::Exit;
 use crate::behavior::choice::Part;
+use crate::status::Pending;
 
 /// Events that one call goes through; a caller that is so late goes on from there at once.
 const MOST_EVENTS: usize = 20_000;
@@ -74,6 +75,22 @@ pub enum What {
     Unhealthy(Kind),
     /// The pod is past its active deadline.
     Deadline,
+    /// The pod's node is short of something.
+    Evicted,
+    /// The pod gets other resources.
+    ResizeStarted,
+    /// It has them.
+    ResizeCompleted,
+    /// It doesn't get them, now or ever.
+    ResizePending(Pending),
+}
+
+impl What {
+    /// Whether it is about the whole pod, not about one container.
+    pub fn is_of_pod(&self) -> bool {
+        use What::{Deadline, Evicted, FailedMount, ResizeCompleted, ResizePending, ResizeStarted};
+        matches!(self, Deadline | Evicted | FailedMount | ResizeStarted | ResizeCompleted | ResizePending(_))
+    }
 }
 
 impl Sandbox {
@@ -210,6 +227,7 @@ impl Sandbox {
             }
             Event::Resized => {
                 self.resizing = None;
+                news.push(News { at: t, container: 0, what: What::ResizeCompleted });
                 for record in &mut self.containers {
                     record.held = None;
                 }

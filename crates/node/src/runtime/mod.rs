@@ -45,6 +45,8 @@ pub struct Sandbox {
     pub(crate) clock: Timestamp,
     /// New resources are in force from then on.
     pub resizing: Option<Timestamp>,
+    /// Why its node wants it to go.
+    pub eviction: Option<Box<str>>,
 }
 
 impl Sandbox {
@@ -65,6 +67,7 @@ impl Sandbox {
             teardown: None,
             clock: now,
             resizing: None,
+            eviction: None,
         }
     }
 

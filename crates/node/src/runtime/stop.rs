@@ -14,6 +14,9 @@ use crate::behavior::choice::Part;
 /// What a container gets at least, whatever of the grace period is left (kubelet's `minimumGracePeriodInSeconds`).
 const LEAST: Duration = Duration::from_secs(2);
 
+/// What an evicted pod gets (kubelet's `immediateEvictionGracePeriodSeconds`).
+const EVICTED: Duration = Duration::from_secs(1);
+
 /// Why a pod ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -25,6 +28,8 @@ pub enum Cause {
     InitFailed,
     /// It was active for longer than it may be.
     Deadline,
+    /// Its node is short of something.
+    Evicted,
 }
 
 /// The end of a pod.
@@ -56,6 +61,15 @@ impl Sandbox {
                 }
             }
             Some(_) => {}
+        }
+    }
+
+    /// The pod's node wants it to go: it does, where it doesn't end anyway.
+    pub fn evict(&mut self, plan: &Plan<'_>, now: Timestamp, news: &mut Vec<News>) {
+        if self.eviction.is_some() && self.teardown.is_none() {
+            self.touch(now);
+            news.push(News { at: now, container: 0, what: What::Evicted });
+            self.begin_teardown(plan, now, Cause::Evicted, EVICTED, news);
         }
     }
 

@@ -10,6 +10,16 @@ use crate::runtime::Sandbox;
 /// Whether the pod's sandbox is up.
 pub(super) const SANDBOX: &str = "PodReadyToStartContainers";
 
+/// Whether the pod is ended for reasons of its surroundings: others say so too.
+const DISRUPTION: &str = "DisruptionTarget";
+const BY_KUBELET: &str = "TerminationByKubelet";
+
+/// Whether a condition is this kubelet's word, not taken over from what is stored.
+pub(super) fn is_own(condition: &PodCondition) -> bool {
+    OWN.contains(&condition.type_.as_str())
+        || (condition.type_ == DISRUPTION && condition.reason.as_deref() == Some(BY_KUBELET))
+}
+
 /// The conditions that are a kubelet's to write.
 pub(super) const OWN: [&str; 7] = [
     SANDBOX,
@@ -49,6 +59,9 @@ pub(super) fn conditions(
     all.set("Ready", ready.0, ready.1);
     all.set("ContainersReady", containers.0, containers.1);
     all.set("PodScheduled", true, None);
+    if let Some(why) = sandbox.eviction.as_deref().filter(|_| phase == "Failed") {
+        all.set(DISRUPTION, true, Some((BY_KUBELET, why.to_owned())));
+    }
     all.finish()
 }
 
@@ -155,7 +168,10 @@ impl Conditions<'_> {
     /// Ours, and behind them what others have put there.
     fn finish(self) -> Vec<PodCondition> {
         let mut all = self.new;
-        all.extend(self.old.iter().filter(|c| !OWN.contains(&c.type_.as_str())).cloned());
+        let said = |kind: &str| all.iter().any(|c| c.type_ == kind);
+        let others = self.old.iter().filter(|c| !OWN.contains(&c.type_.as_str()) && !said(&c.type_));
+        let others: Vec<PodCondition> = others.cloned().collect();
+        all.extend(others);
         all
     }
 }

@@ -19,6 +19,7 @@ pub use patch::patch;
 pub use resize::Pending;
 
 use crate::behavior::choice::Part;
+use crate::pressure;
 use crate::runtime::{Cause, Phase, Plan, Sandbox};
 
 /// What stands in a pod's status of a deadline that is past.
@@ -49,7 +50,7 @@ pub fn status(plan: &Plan<'_>, sandbox: &Sandbox, facts: &Facts<'_>) -> PodStatu
     let ephemeral = report(&[Part::Ephemeral]);
     let phase = phase(plan, sandbox, &main, &init);
     let conditions = conditions::conditions(pod, sandbox, facts, phase, &main, &init);
-    let overdue = sandbox.is_stopped() && sandbox.teardown.is_some_and(|t| t.cause == Cause::Deadline);
+    let (reason, message) = end(sandbox).unzip();
     let address = if pod.spec.as_ref().and_then(|s| s.host_network) == Some(true) {
         facts.host.to_owned()
     } else {
@@ -58,8 +59,8 @@ pub fn status(plan: &Plan<'_>, sandbox: &Sandbox, facts: &Facts<'_>) -> PodStatu
     PodStatus {
         phase: Some(phase.to_owned()),
         conditions: Some(conditions),
-        reason: overdue.then(|| "DeadlineExceeded".to_owned()),
-        message: overdue.then(|| DEADLINE.to_owned()),
+        reason: reason.map(str::to_owned),
+        message: message.map(str::to_owned),
         host_ip: Some(facts.host.to_owned()),
         host_ips: Some(vec![HostIP { ip: facts.host.to_owned() }]),
         pod_ip: made.then(|| address.clone()),
@@ -70,6 +71,15 @@ pub fn status(plan: &Plan<'_>, sandbox: &Sandbox, facts: &Facts<'_>) -> PodStatu
         ephemeral_container_statuses: (!ephemeral.is_empty()).then_some(ephemeral),
         observed_generation: pod.metadata.generation,
         ..old
+    }
+}
+
+/// Why its kubelet ended a pod that is over now: reason and message.
+fn end(sandbox: &Sandbox) -> Option<(&'static str, &str)> {
+    match sandbox.teardown.filter(|_| sandbox.is_stopped())?.cause {
+        Cause::Deadline => Some(("DeadlineExceeded", DEADLINE)),
+        Cause::Evicted => Some((pressure::REASON, sandbox.eviction.as_deref().unwrap_or_default())),
+        Cause::Deleted | Cause::Finished | Cause::InitFailed => None,
     }
 }
 
@@ -110,8 +120,7 @@ fn phase(
 ) -> &'static str {
     let code = |c: &ContainerStatus| c.state.as_ref()?.terminated.as_ref().map(|t| t.exit_code);
     if sandbox.is_stopped() {
-        let overdue = sandbox.teardown.is_some_and(|t| t.cause == Cause::Deadline);
-        let failed = overdue || init_failed(plan, sandbox);
+        let failed = end(sandbox).is_some() || init_failed(plan, sandbox);
         return match main.iter().all(|c| code(c) == Some(0)) && !failed {
             true => "Succeeded",
             false => "Failed",

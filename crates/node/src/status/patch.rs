@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::conditions::OWN;
+use super::conditions::{OWN, is_own};
 
 /// The patch; `None` where nothing differs.
 pub fn patch(pod: &Pod, new: &PodStatus) -> Result<Option<Value>, serde_json::Error> {
@@ -77,7 +77,7 @@ impl Changes {
 fn conditions(old: &[PodCondition], new: &[PodCondition]) -> Result<Vec<Value>, serde_json::Error> {
     let own = |c: &&PodCondition| OWN.contains(&c.type_.as_str());
     let mut changes = Vec::new();
-    for condition in new.iter().filter(own) {
+    for condition in new.iter().filter(|c| is_own(c)) {
         let before = old.iter().find(|o| o.type_ == condition.type_);
         if before == Some(condition) {
             continue;

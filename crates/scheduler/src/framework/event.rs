@@ -62,6 +62,8 @@ pub enum Event {
     StorageClass,
     /// What a node's storage drivers say changed.
     StorageNode,
+    /// A storage driver, or how much it can still hold, came, changed or went.
+    StorageCapacity,
     /// A namespace came or its labels changed.
     Namespace,
     /// It is time to try everything again.

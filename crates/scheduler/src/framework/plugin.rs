@@ -325,6 +325,12 @@ pub struct Io {
 
 /// Does what has to be done before a pod can be bound.
 pub trait PreBind: Send + Sync {
+    /// Whether there is anything to do, so that binding will take its time: where the pod will go is told meanwhile.
+    fn has_work(&self, state: &CycleState, pod: &PodInfo, node: &str) -> bool {
+        let _ = (state, pod, node);
+        true
+    }
+
     /// A refusal gives the place back.
     fn pre_bind<'a>(
         &'a self,

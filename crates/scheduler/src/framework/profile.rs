@@ -502,6 +502,12 @@ impl Framework {
         }
         wait.map_or((Permission::Allow(through), ""), |(time, name)| (Permission::Wait(time), name))
     }
+
+    /// Whether something has to be done before the pod can be bound.
+    pub fn has_work(&self, state: &CycleState, pod: &PodInfo, node: &str) -> bool {
+        self.at(&self.points.pre_bind, |p| p.pre_bind())
+            .any(|(_, _, plugin)| plugin.has_work(state, pod, node))
+    }
 }
 
 /// The best of several nodes to make room on: the fewest protected victims, then the least important ones, then the

@@ -1,7 +1,7 @@
 //! VolumeBinding: a pod goes where its volumes are or can be, and claims that wait for it are bound there.
 //!
 //! A claim of a class that waits for its first consumer gets a free volume that the node reaches, or the annotation
-//! that tells a provisioner to make one for that node. Binding the pod waits until all its claims are bound.
+//! that tells a provisioner to make one for that node, where its driver can still hold it. Binding the pod waits until all its claims are bound.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::api::Patch;
 use serde_json::json;
 
-use super::volumes::{self, Claims, find, is_bound, provisionable, reaches};
+use super::volumes::{self, Claims, find, has_room, is_bound, provisionable, reaches};
 use crate::framework::{
     Cycle, CycleState, Event, Filter, Io, Plugin, PreBind, PreFilter, PreFiltered, Reserve, Status,
 };
@@ -66,10 +66,12 @@ impl VolumeBinding {
                 let name = volume.metadata.name.clone().unwrap_or_default();
                 taken.push(name.clone());
                 decisions.volumes.push((name, claim.clone()));
-            } else if provisionable(&snapshot.objects, claim, node) {
-                decisions.provision.push(claim.clone());
-            } else {
+            } else if !provisionable(&snapshot.objects, claim, node) {
                 return Err("node(s) didn't find available persistent volumes to bind");
+            } else if !has_room(&snapshot.objects, claim, node) {
+                return Err("node(s) did not have enough free storage");
+            } else {
+                decisions.provision.push(claim.clone());
             }
         }
         Ok(decisions)
@@ -87,7 +89,7 @@ impl Plugin for VolumeBinding {
                 claim.metadata.namespace.as_deref() == Some(pod.namespace())
                     && pod.claims.iter().any(|c| Some(c) == claim.metadata.name.as_ref())
             }
-            Event::Volume | Event::StorageClass | Event::StorageNode => true,
+            Event::Volume | Event::StorageClass | Event::StorageNode | Event::StorageCapacity => true,
             _ => event.node(|c| c.labels).is_some(),
         }
     }
@@ -191,6 +193,10 @@ impl Reserve for VolumeBinding {
 }
 
 impl PreBind for VolumeBinding {
+    fn has_work(&self, state: &CycleState, _: &PodInfo, _: &str) -> bool {
+        state.read::<Decisions>().is_some_and(|d| !d.volumes.is_empty() || !d.provision.is_empty())
+    }
+
     fn pre_bind<'a>(
         &'a self,
         io: &'a Io,
@@ -198,10 +204,9 @@ impl PreBind for VolumeBinding {
         pod: &'a PodInfo,
         node: &'a str,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let Some(decisions) = state.read::<Decisions>() else { return async { Ok(()) }.boxed() };
-        if decisions.volumes.is_empty() && decisions.provision.is_empty() {
+        let Some(decisions) = state.read::<Decisions>().filter(|_| self.has_work(state, pod, node)) else {
             return async { Ok(()) }.boxed();
-        }
+        };
         async move {
             write(io, decisions, node).await.map_err(|e| Status::error(format!("binding volumes: {e}")))?;
             let bound = wait(io, pod, decisions, node);

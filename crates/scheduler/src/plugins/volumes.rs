@@ -2,10 +2,11 @@
 //!
 //! Pure reads of the snapshot's objects.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSIStorageCapacity, StorageClass};
 
 use super::node_affinity::{Place, matches};
 use crate::resources::units;
@@ -141,4 +142,27 @@ pub(super) fn provisionable(objects: &Objects, claim: &PersistentVolumeClaim, no
                 .flatten()
                 .all(|r| node.label(&r.key).is_some_and(|v| r.values.iter().any(|x| x == v)))
         })
+}
+
+/// Whether the driver that makes a claim's volume can still hold it where the node is. Only drivers that tell how much
+/// they can hold are asked.
+pub(super) fn has_room(objects: &Objects, claim: &PersistentVolumeClaim, node: &NodeInfo) -> bool {
+    let requests = claim.spec.as_ref().and_then(|s| s.resources.as_ref()?.requests.as_ref());
+    let class = class_of(claim);
+    let provisioner = objects.classes.get(class).map_or("", |c| c.provisioner.as_str());
+    let tells = objects.drivers.get(provisioner).is_some_and(|d| d.spec.storage_capacity == Some(true));
+    if !tells || requests.is_none_or(|r| !r.contains_key("storage")) {
+        return true;
+    }
+    let wanted = units(requests, "storage");
+    let holds = |c: &CSIStorageCapacity| {
+        let most = c.maximum_volume_size.as_ref().or(c.capacity.as_ref());
+        let most = most.map(|q| BTreeMap::from([("storage".to_owned(), q.clone())]));
+        most.is_some_and(|most| units(Some(&most), "storage") >= wanted)
+    };
+    let reaches = |c: &CSIStorageCapacity| {
+        let segment = c.node_topology.as_ref().map(|s| selector(Some(s)));
+        segment.is_some_and(|segment| segment.matches(|key| node.label(key)))
+    };
+    objects.capacities.values().any(|c| c.storage_class_name == class && holds(c) && reaches(c))
 }

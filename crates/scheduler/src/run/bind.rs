@@ -32,6 +32,9 @@ pub(super) struct Placement {
 /// Binds a pod: what has to be done before, the binding, what follows.
 pub(super) async fn bind(voice: &Voice, extenders: &Extenders, placement: &Placement) -> Result<(), Status> {
     let Placement { framework, state, pod, node } = placement;
+    if framework.has_work(state, pod, node) {
+        nominate(&voice.io, pod, node).await;
+    }
     for i in &framework.points.pre_bind {
         let Some(plugin) = framework.plugins.get(*i) else { continue };
         if let Some(point) = plugin.pre_bind() {
@@ -85,6 +88,21 @@ pub(super) async fn evict(
     io.writer.delete::<Pod>(&victim.key, &params).await?;
     report::preempted(&voice.recorder, victim, pod, node).await;
     Ok(())
+}
+
+/// Tells others, an autoscaler say, where a pod will go, while it can't be bound at once
+/// (NominatedNodeNameForExpectation). That this fails holds up nothing.
+pub(super) async fn nominate(io: &Io, pod: &PodInfo, node: &str) {
+    if pod.nominated() == Some(node) {
+        return;
+    }
+    let patch =
+        Patch::Strategic(json!({"metadata": {"uid": &*pod.uid}, "status": {"nominatedNodeName": node}}));
+    if let Err(error) = io.writer.patch_status::<Pod, _>(&pod.key, &patch).await
+        && !error.is_not_found()
+    {
+        tracing::warn!(pod = %pod.key, %error, "cannot tell the pod's nominatedNodeName");
+    }
 }
 
 /// Takes back the nomination of a pod that can no longer count on its room.

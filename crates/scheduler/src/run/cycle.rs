@@ -6,7 +6,7 @@ use homeostat_sdk::Key;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 
-use super::bind::{Placement, denominate, evict};
+use super::bind::{Placement, denominate, evict, nominate};
 use super::report::{self, Nomination};
 use super::{Done, Held, Scheduler};
 use crate::framework::{
@@ -127,6 +127,9 @@ impl Scheduler {
             }
             Permission::Wait(wait) => {
                 let pod = placement.pod.clone();
+                if let Some(voice) = self.voice(&placement.framework) {
+                    nominate(&voice.io, &pod, &placement.node).await;
+                }
                 self.held.insert(pod.uid.clone(), Held { placement, since: now, wait, plugin });
                 self.world.waits(pod, now);
             }
@@ -272,7 +275,7 @@ impl Scheduler {
     async fn undo(&mut self, placement: &Placement, current: Option<&Arc<Pod>>, why: &Status, now: Instant) {
         let reject = self.release(placement);
         if let Some(pod) = self.world.give_back(&placement.pod.uid, current, now) {
-            self.fail(&pod, &placement.framework, why, &Nomination::Keep, now).await;
+            self.fail_bound(&pod, placement, why, now).await;
         }
         self.reject_all(reject, now).await;
     }
@@ -299,9 +302,15 @@ impl Scheduler {
             let current = self.current(&placement.pod.key);
             if let Some(pod) = self.world.give_back(&uid, current.as_ref(), now) {
                 let why = on_node(&placement.node, &why.clone().by(plugin));
-                self.fail(&pod, &placement.framework, &why, &Nomination::Keep, now).await;
+                self.fail_bound(&pod, &placement, &why, now).await;
             }
         }
+    }
+
+    /// A pod that had its place doesn't get there: it doesn't count on that node any more, and nor shall others.
+    async fn fail_bound(&mut self, pod: &Arc<PodInfo>, placement: &Placement, why: &Status, now: Instant) {
+        self.world.snapshot.denominate(&pod.uid);
+        self.fail(pod, &placement.framework, why, &Nomination::Set(None), now).await;
     }
 
     async fn reject_all(&mut self, uids: Vec<Arc<str>>, now: Instant) {

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 use tokio::sync::Notify;
 
 /// Notes at most; a cluster of 5,000 nodes and 150,000 pods fits at its start.
@@ -28,6 +28,8 @@ pub(super) enum Note {
     Volume(Change<PersistentVolume>),
     Class(Change<StorageClass>),
     StorageNode(Change<CSINode>),
+    Driver(Change<CSIDriver>),
+    Capacity(Change<CSIStorageCapacity>),
     Namespace(Change<Namespace>),
     Service(Change<Service>),
     ReplicaSet(Change<ReplicaSet>),
@@ -91,6 +93,8 @@ impl Feed {
         self.follow(cx, Note::Claim).await;
         self.subscribe(cx, Note::ResourceClaim);
         self.follow(cx, Note::StorageNode).await;
+        self.follow(cx, Note::Driver).await;
+        self.follow(cx, Note::Capacity).await;
         self.follow(cx, Note::Service).await;
         self.follow(cx, Note::ReplicaSet).await;
         self.follow(cx, Note::StatefulSet).await;
@@ -124,6 +128,8 @@ pub(super) fn everything(cx: &TaskContext) -> Vec<Note> {
         .chain(all(cx, Note::Claim))
         .chain(all(cx, Note::ResourceClaim))
         .chain(all(cx, Note::StorageNode))
+        .chain(all(cx, Note::Driver))
+        .chain(all(cx, Note::Capacity))
         .chain(all(cx, Note::Service))
         .chain(all(cx, Note::ReplicaSet))
         .chain(all(cx, Note::StatefulSet))
@@ -138,6 +144,7 @@ pub(super) fn everything(cx: &TaskContext) -> Vec<Note> {
 fn open(cx: &TaskContext) {
     drop((cx.cache::<Namespace>(), cx.cache::<StorageClass>(), cx.cache::<PersistentVolume>()));
     drop((cx.cache::<PersistentVolumeClaim>(), cx.cache::<CSINode>(), cx.cache::<Service>()));
+    drop((cx.cache::<CSIDriver>(), cx.cache::<CSIStorageCapacity>()));
     drop((cx.cache::<ReplicaSet>(), cx.cache::<StatefulSet>(), cx.cache::<ReplicationController>()));
     drop((
         cx.cache::<ResourceClaim>(),

@@ -118,6 +118,14 @@ impl World {
                 keep(&mut objects.storage_nodes, &change, name, Arc::clone);
                 self.events.push(Event::StorageNode);
             }
+            Note::Driver(change) => {
+                keep(&mut objects.drivers, &change, name, Arc::clone);
+                self.events.push(Event::StorageCapacity);
+            }
+            Note::Capacity(change) => {
+                keep(&mut objects.capacities, &change, Key::of, Arc::clone);
+                self.events.push(Event::StorageCapacity);
+            }
             Note::Namespace(change) => {
                 let labels = |n: &Arc<_>| -> BTreeMap<String, String> {
                     let n: &k8s_openapi::api::core::v1::Namespace = n;

@@ -10,7 +10,7 @@ use homeostat_sdk::Key;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 
 /// A disruption budget, read.
 #[derive(Clone, Debug)]
@@ -59,6 +59,10 @@ pub struct Objects {
     pub classes: BTreeMap<String, Arc<StorageClass>>,
     /// What storage drivers say about each node.
     pub storage_nodes: BTreeMap<String, Arc<CSINode>>,
+    /// Storage drivers by name.
+    pub drivers: BTreeMap<String, Arc<CSIDriver>>,
+    /// How much they can still hold, by class and place.
+    pub capacities: BTreeMap<Key, Arc<CSIStorageCapacity>>,
     /// Selectors of services, by namespace and name.
     pub services: BTreeMap<Key, BTreeMap<String, String>>,
     /// Selectors of replica sets, replication controllers and stateful sets, by uid.

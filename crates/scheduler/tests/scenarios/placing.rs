@@ -1,13 +1,15 @@
 //! Pods get their nodes, or are told why not; priorities make room; profiles and gates are heeded.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use homeostat_scheduler::framework::{CycleState, Io, Plugin, PreBind, Status};
 use homeostat_scheduler::snapshot::PodInfo;
 use homeostat_scheduler::{Configuration, Registry};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::support::World;
 
@@ -158,6 +160,103 @@ profiles: [{plugins: {multiPoint: {enabled: [{name: Broken}]}}}]
     assert_eq!(reason, "SchedulerError");
     assert_eq!(message, "running PreBind plugin \"Broken\": no luck");
     assert_eq!(world.event("p", "FailedScheduling").await.note, Some(message));
+    world.stop().await;
+}
+
+/// Has work to do before each binding, until it is let go; then it succeeds the first time, and fails from then on.
+#[derive(Default)]
+struct Slow {
+    go: Notify,
+    calls: AtomicUsize,
+}
+
+struct SlowPlugin(Arc<Slow>);
+
+impl Plugin for SlowPlugin {
+    fn name(&self) -> &'static str {
+        "Slow"
+    }
+
+    fn pre_bind(&self) -> Option<&dyn PreBind> {
+        Some(self)
+    }
+}
+
+impl PreBind for SlowPlugin {
+    fn pre_bind<'a>(
+        &'a self,
+        _: &'a Io,
+        _: &'a CycleState,
+        _: &'a PodInfo,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        async {
+            self.0.go.notified().await;
+            match self.0.calls.fetch_add(1, Ordering::Relaxed) {
+                0 => Ok(()),
+                _ => Err(Status::error("no luck")),
+            }
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn where_a_pod_will_go_is_told_while_there_is_work_before_its_binding() {
+    let slow = Arc::new(Slow::default());
+    let plugin = slow.clone();
+    let registry =
+        Registry::default().with("Slow", Arc::new(move |_, _| Ok(Arc::new(SlowPlugin(plugin.clone())))));
+    let text = "
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: Slow}]}}}]
+";
+    let configuration = Configuration::parse_with(text, &registry).unwrap();
+    let world = World::with_plugins(configuration, registry).await;
+    world.node("a", json!({})).await;
+    for (pod, comes) in [("p", true), ("q", false)] {
+        world.pod(pod, "1", json!({})).await;
+        let told = world.until("its node is told", async || world.nomination_of(pod).await).await;
+        assert_eq!((told.as_str(), world.node_of(pod).await), ("a", None));
+        slow.go.notify_one();
+        match comes {
+            true => drop(world.bound(pod).await),
+            false => drop(world.refused(pod, "no luck").await),
+        }
+        assert_eq!(world.nomination_of(pod).await, None);
+    }
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_waits_until_there_is_room_for_its_volume() {
+    let world = World::start().await;
+    world.node("a", json!({})).await;
+    let create = async |path: &str, object: Value| {
+        let request = http::Request::post(path).header("content-type", "application/json");
+        let request = request.body(object.to_string().into_bytes()).unwrap();
+        world.client.request::<Value>(request).await.unwrap();
+    };
+    let storage = "/apis/storage.k8s.io/v1";
+    let driver = json!({"metadata": {"name": "example.com"}, "spec": {"storageCapacity": true}});
+    create(&format!("{storage}/csidrivers"), driver).await;
+    let class = json!({"metadata": {"name": "disks"}, "provisioner": "example.com",
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    create(&format!("{storage}/storageclasses"), class).await;
+    let claim = json!({"metadata": {"name": "data"}, "spec": {"storageClassName": "disks",
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    create("/api/v1/namespaces/default/persistentvolumeclaims", claim).await;
+    let volume = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    world.pod("p", "1", json!({"spec": {"volumes": volume}})).await;
+    let (_, message) = world.refused("p", "storage").await;
+    let want = "0/1 nodes are available: 1 node(s) did not have enough free storage.";
+    assert!(message.starts_with(want), "{message}");
+    let capacity = json!({"metadata": {"name": "all"}, "storageClassName": "disks", "capacity": "1Gi",
+        "nodeTopology": {}});
+    create(&format!("{storage}/namespaces/default/csistoragecapacities"), capacity).await;
+    // It has its node, and waits there for the driver.
+    assert_eq!(world.until("its node is told", async || world.nomination_of("p").await).await, "a");
     world.stop().await;
 }
 

@@ -92,6 +92,11 @@ impl World {
         self.pods().get_opt(pod).await.unwrap()?.spec?.node_name
     }
 
+    /// The node that a pod's status says it will go to.
+    pub(crate) async fn nomination_of(&self, pod: &str) -> Option<String> {
+        self.pods().get(pod).await.unwrap().status?.nominated_node_name
+    }
+
     /// Waits until a pod has a node.
     pub(crate) async fn bound(&self, pod: &str) -> String {
         self.until(&format!("{pod} has a node"), async || self.node_of(pod).await).await

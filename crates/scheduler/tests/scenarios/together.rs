@@ -72,6 +72,22 @@ async fn a_member_that_waited_in_vain_says_how_long_and_for_whom() {
 }
 
 #[tokio::test]
+async fn a_pod_that_waits_for_its_group_says_where_it_will_go() {
+    let world = World::with(Configuration::parse(&WITH.replace("600", "3")).unwrap()).await;
+    world.node("a", json!({})).await;
+    world.pod("g0", "1", member("train", 2)).await;
+    let mut gated = member("train", 2);
+    merge(&mut gated, &json!({"spec": {"schedulingGates": [{"name": "example.com/g"}]}}));
+    world.pod("g1", "1", gated).await;
+    let told = world.until("g0 says its node", async || world.nomination_of("g0").await).await;
+    assert_eq!((told.as_str(), world.node_of("g0").await), ("a", None));
+    world.refused("g0", "timeout").await;
+    // In the write that says that it came to nothing.
+    assert_eq!(world.nomination_of("g0").await, None);
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn a_pod_is_told_its_devices_with_its_node() {
     let world = World::with(Configuration::parse(WITH).unwrap()).await;
     let devices: Vec<Value> =

@@ -334,6 +334,7 @@ fn of_volumes_and_devices(t: &mut Table) {
             (Plain(Event::Volume), true),
             (Plain(Event::StorageClass), true),
             (Plain(Event::StorageNode), true),
+            (Plain(Event::StorageCapacity), true),
             (NodeChanged(none(), labelled("a", "b")), true),
             (NodeChanged(none(), taint("a")), false),
             (Left(none()), false),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use homeostat_sdk::Key;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 use serde_json::{Value, json};
 
 use super::{both, check_in, node, on, pod, zoned};
@@ -77,6 +77,43 @@ fn claims_must_be_there_and_bound_or_wait_for_the_pod() {
     let waits = "0/2 nodes are available: waiting for ephemeral volume controller to create the \
                  persistentvolumeclaim \"new-v\".";
     check_in(&mut w, ephemeral, Err(waits));
+}
+
+#[test]
+fn volumes_are_made_where_there_is_room_for_them() {
+    const DRIVER: &str = "example.com/disks";
+    let mut w = world();
+    claim(&mut w, "data", json!({}));
+    class(&mut w, DRIVER, "WaitForFirstConsumer");
+    let driver = |tells: bool| -> CSIDriver {
+        serde_json::from_value(json!({"metadata": {"name": DRIVER}, "spec": {"storageCapacity": tells}}))
+            .unwrap()
+    };
+    w.objects.drivers.insert(DRIVER.into(), Arc::new(driver(false)));
+    check_in(&mut w, uses("data"), Ok("c"));
+    w.objects.drivers.insert(DRIVER.into(), Arc::new(driver(true)));
+    let far = "node(s) didn't find available persistent volumes to bind";
+    let none = format!("0/2 nodes are available: 1 node(s) did not have enough free storage, 1 {far}.");
+    check_in(&mut w, uses("data"), Err(&none));
+    let mut check = |change: Value, fits: bool| {
+        let capacity = json!({"metadata": {"name": "c", "namespace": "disks"}, "storageClassName": "late",
+            "capacity": "2Gi", "nodeTopology": {"matchLabels": {ZONE: "2"}}});
+        let capacity: CSIStorageCapacity = serde_json::from_value(both(capacity, change)).unwrap();
+        w.objects.capacities.insert(Key::namespaced("disks", "c"), Arc::new(capacity));
+        check_in(&mut w, uses("data"), if fits { Ok("c") } else { Err(&none) });
+    };
+    check(json!({}), true);
+    check(json!({"capacity": "1Gi"}), true);
+    check(json!({"capacity": "900Mi"}), false);
+    check(json!({"maximumVolumeSize": "512Mi"}), false);
+    check(json!({"nodeTopology": {"matchLabels": {ZONE: "1"}}}), false);
+    check(json!({"nodeTopology": null}), false);
+    check(json!({"nodeTopology": {"matchLabels": null}}), true);
+    check(json!({"storageClassName": "other"}), false);
+    check(json!({"capacity": null}), false);
+    // A volume that is there needs no room.
+    volume(&mut w, "large", "5Gi", "1");
+    check_in(&mut w, uses("data"), Ok("a"));
 }
 
 #[test]

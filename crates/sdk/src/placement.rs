@@ -1,13 +1,13 @@
 //! Whether a pod may run on a node by its node selector, its required node affinity, and the node's taints. Pure.
 //!
-//! It is for those who choose nodes without the scheduler: daemon pods, and evictions by taints.
+//! It is for those who look at nodes without the scheduler: daemon pods, evictions by taints, kubelets that admit.
 
 use k8s_openapi::api::core::v1::{
     Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
 };
 
 /// Whether selector and required affinity allow the node.
-pub(crate) fn fits(spec: &PodSpec, node: &Node) -> bool {
+pub fn fits(spec: &PodSpec, node: &Node) -> bool {
     let labels = node.metadata.labels.as_ref();
     let selected = spec.node_selector.iter().flatten().all(|(k, v)| labels.and_then(|l| l.get(k)) == Some(v));
     let required = spec
@@ -49,7 +49,7 @@ fn requires(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool 
 }
 
 /// Whether a toleration covers a taint.
-pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let some = |s: &Option<String>| s.clone().filter(|s| !s.is_empty());
     let effect = some(&toleration.effect).is_none_or(|e| e == taint.effect);
     let key = some(&toleration.key).is_none_or(|k| k == taint.key);
@@ -58,7 +58,7 @@ pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
 }
 
 /// The first taint of these effects that nothing tolerates.
-pub(crate) fn untolerated<'a>(
+pub fn untolerated<'a>(
     taints: &'a [Taint],
     tolerations: &[Toleration],
     effects: &[&str],
