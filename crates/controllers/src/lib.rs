@@ -101,7 +101,9 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "cronjob-controller" => manager.add(cronjob::CronJobs),
         "daemonset-controller" => manager.add(daemonset::DaemonSets::default()),
         "deployment-controller" => manager.add(deployment::Deployments::default()),
-        "disruption-controller" => manager.add(disruption::Disruption::default()),
+        "disruption-controller" => {
+            manager.add(disruption::Disruption::default()).add(disruption::stale::StaleDisruptions)
+        }
         "endpoints-controller" => manager.add(endpoints::subsets::Subsets),
         "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),
         "endpointslice-mirroring-controller" => manager.add(endpoints::mirror::Mirror),
