@@ -130,3 +130,21 @@ fn classes_that_come_late_and_classes_that_wait() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_pod_whose_claim_belongs_to_another_is_told() {
+    simulate(async || {
+        let world = Simulation::start(15, 0).await;
+        world.create(CLAIMS, claim("work-tmp", json!({}))).await;
+        world.pass(5).await;
+        let template = json!({"spec": claim("", json!({}))["spec"]});
+        let pod = json!({"metadata": {"name": "work"}, "spec": {"containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}]}});
+        world.create("/api/v1/namespaces/default/pods", pod).await;
+        world.pass(5).await;
+        let events = world.items("/api/v1/namespaces/default/events").await;
+        let text = "ephemeral volume tmp: PVC default/work-tmp was not created for pod default/work (pod is not owner)";
+        assert!(events.iter().any(|e| e["reason"] == "FailedBinding" && e["message"] == text), "{events:#?}");
+    })
+    .unwrap();
+}
