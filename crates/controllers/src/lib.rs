@@ -104,8 +104,8 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "disruption-controller" => {
             manager.add(disruption::Disruption::default()).add(disruption::stale::StaleDisruptions)
         }
-        "endpoints-controller" => manager.add(endpoints::subsets::Subsets),
-        "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),
+        "endpoints-controller" => manager.add(endpoints::subsets::Subsets::default()),
+        "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices::default()),
         "endpointslice-mirroring-controller" => manager.add(endpoints::mirror::Mirror),
         "ephemeral-volume-controller" => manager.add(volume::ephemeral::EphemeralVolumes),
         garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
