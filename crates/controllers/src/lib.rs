@@ -136,6 +136,10 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "statefulset-controller" => manager.add(statefulset::StatefulSets::default()),
         "taint-eviction-controller" => manager.add(node::eviction::TaintEviction::default()),
         "ttl-after-finished-controller" => manager.add(ttl::TtlAfterFinished),
+        "ttl-controller" => manager.add(node::ttl::NodeTtl::default()),
+        "volumeattributesclass-protection-controller" => {
+            manager.add(volume::attributes::AttributesClassProtection)
+        }
         _ => manager,
     };
 }

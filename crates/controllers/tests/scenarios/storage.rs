@@ -148,3 +148,25 @@ fn a_pod_whose_claim_belongs_to_another_is_told() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_class_of_attributes_stays_while_a_claim_names_it() {
+    simulate(async || {
+        let world = Simulation::start(16, 0).await;
+        let classes = "/apis/storage.k8s.io/v1/volumeattributesclasses";
+        let class =
+            json!({"metadata": {"name": "gold"}, "driverName": "example.com", "parameters": {"iops": "9"}});
+        world.create(classes, class).await;
+        world.create(CLAIMS, claim("data", json!({"volumeAttributesClassName": "gold"}))).await;
+        world.pass(5).await;
+        let has = world.get(&format!("{classes}/gold")).await;
+        assert_eq!(has["metadata"]["finalizers"], json!(["kubernetes.io/vac-protection"]));
+        world.delete(&format!("{classes}/gold"), "Background").await;
+        world.pass(60).await;
+        assert_eq!(world.items(classes).await.len(), 1);
+        world.delete(&format!("{CLAIMS}/data"), "Background").await;
+        world.pass(60).await;
+        assert!(world.items(classes).await.is_empty());
+    })
+    .unwrap();
+}
