@@ -68,11 +68,11 @@ impl Operator for AttributesClassProtection {
         // What a claim or a volume named before it changed or went may be free now.
         watches.changes::<PersistentVolumeClaim, _>(|change, _| {
             let before = change.old.as_ref().filter(|_| change.differs(of_claim));
-            before.map(|c| of_claim(c)).into_iter().flatten().map(|n| Key::cluster(n)).collect()
+            before.map(|c| of_claim(c)).into_iter().flatten().map(Key::cluster).collect()
         });
         watches.changes::<PersistentVolume, _>(|change, _| {
             let before = change.old.as_ref().filter(|_| change.differs(of_volume));
-            before.map(|v| of_volume(v)).into_iter().flatten().map(|n| Key::cluster(n)).collect()
+            before.map(|v| of_volume(v)).into_iter().flatten().map(Key::cluster).collect()
         });
     }
 }
