@@ -302,7 +302,7 @@ fn events_name_the_container_and_the_node_that_tells_them() {
             format!("{} {container} {} {}", text("/reportingInstance"), text("/reason"), text("/note"))
         };
         let mut all: Vec<String> = events["items"].as_array().unwrap().iter().map(told).collect();
-        all.retain(|event| !event.contains(" Pull"));
+        all.retain(|event| event.starts_with("node-1 ") && !event.contains(" Pull"));
         all.sort();
         let want = [
             "node-1 spec.containers{c} Created Container created",
