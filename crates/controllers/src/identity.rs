@@ -115,6 +115,12 @@ pub const CONTROLLERS: &[Controller] = &[
         .and(&[("apps", "statefulsets/status", &["patch"]), ("", "persistentvolumeclaims", &["patch"])]),
     of("taint-eviction-controller", "taint-eviction", "node-controller"),
     of("ttl-after-finished-controller", "ttl-after-finished", "ttl-after-finished-controller"),
+    of("ttl-controller", "ttl", "ttl-controller"),
+    of(
+        "volumeattributesclass-protection-controller",
+        "volumeattributesclass-protection-controller",
+        "volumeattributesclass-protection-controller",
+    ),
 ];
 
 /// The roles that controllers need beyond the reference's, and their bindings: for a cluster that runs these

@@ -101,9 +101,11 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "cronjob-controller" => manager.add(cronjob::CronJobs),
         "daemonset-controller" => manager.add(daemonset::DaemonSets::default()),
         "deployment-controller" => manager.add(deployment::Deployments::default()),
-        "disruption-controller" => manager.add(disruption::Disruption::default()),
-        "endpoints-controller" => manager.add(endpoints::subsets::Subsets),
-        "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices),
+        "disruption-controller" => {
+            manager.add(disruption::Disruption::default()).add(disruption::stale::StaleDisruptions)
+        }
+        "endpoints-controller" => manager.add(endpoints::subsets::Subsets::default()),
+        "endpointslice-controller" => manager.add(endpoints::slices::EndpointSlices::default()),
         "endpointslice-mirroring-controller" => manager.add(endpoints::mirror::Mirror),
         "ephemeral-volume-controller" => manager.add(volume::ephemeral::EphemeralVolumes),
         garbage::NAME => manager.add_task(garbage::NAME, garbage::run),
@@ -134,6 +136,10 @@ fn add_one(manager: &mut Manager, name: &str, config: &Config) {
         "statefulset-controller" => manager.add(statefulset::StatefulSets::default()),
         "taint-eviction-controller" => manager.add(node::eviction::TaintEviction::default()),
         "ttl-after-finished-controller" => manager.add(ttl::TtlAfterFinished),
+        "ttl-controller" => manager.add(node::ttl::NodeTtl::default()),
+        "volumeattributesclass-protection-controller" => {
+            manager.add(volume::attributes::AttributesClassProtection)
+        }
         _ => manager,
     };
 }

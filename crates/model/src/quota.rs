@@ -1,7 +1,9 @@
-//! Which pods a ResourceQuota counts by its scopes.
+//! Which pods a ResourceQuota counts by its scopes, and what an object uses ([`usage`]).
 //!
 //! Two ask: admission, before it charges a quota, and the controller that counts anew. Invariant: they get one answer,
 //! or a quota would drift with every recount.
+
+pub mod usage;
 
 use serde_json::Value;
 

@@ -69,7 +69,9 @@ pub(super) fn check(w: &Writing<'_>, subject: &Subject, object: &Value) -> Resul
 
 /// Charges the namespace's quotas for a write, or refuses it.
 pub(crate) async fn charge(w: &Writing<'_>, object: &Value, old: Option<&Value>) -> Result<()> {
-    if !w.subresource.is_empty() || !w.server.config.admits("ResourceQuota") {
+    // What a pod takes changes through its subresource alone.
+    let counts = w.subresource.is_empty() || w.subresource == "resize";
+    if !counts || !w.server.config.admits("ResourceQuota") {
         return Ok(());
     }
     let id = &w.target.resource.id;

@@ -1,9 +1,10 @@
 //! The status of PodDisruptionBudgets: how many pods may be evicted now.
 //!
-//! [`plan`] counts. The eviction subresource of the API server takes from what is allowed and notes the pod; this
+//! [`plan`] counts; [`stale`] takes back announcements that came to nothing. The eviction subresource of the API server takes from what is allowed and notes the pod; this
 //! controller forgets the note when the pod is gone. Its writes are conditional, so that they never undo an eviction.
 
 mod plan;
+pub(crate) mod stale;
 #[cfg(test)]
 mod tests;
 

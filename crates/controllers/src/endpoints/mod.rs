@@ -2,13 +2,14 @@
 //!
 //! [`backend`] says what a pod contributes, [`slices`] and [`subsets`] arrange it in the two forms. The Endpoints of
 //! Services without a selector are their users' business; [`mirror`] makes slices of them. [`plan`] carries out what both
-//! want of slices.
+//! want of slices, [`trigger`] finds the time of the change that is told with them.
 
 mod backend;
 pub(crate) mod mirror;
 mod plan;
 pub(crate) mod slices;
 pub(crate) mod subsets;
+mod trigger;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use homeostat_sdk::{Context, Index, Key, Next, Operator, Result, Settings, Watches};
+use homeostat_sdk::{Context, Error, Event, Index, Key, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::core::v1::{Node, Pod, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{
     Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, ForNode, ForZone,
@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::backend::{Backend, Port, backend};
 use super::plan::{MANAGER_LABEL, Plan, SERVICE_LABEL, existing};
+use super::trigger::{self, Triggers};
 use crate::common::{counting, pods};
 
 /// The most endpoints in a slice (the reference's default).
@@ -23,7 +24,10 @@ const MANAGER: &str = "endpointslice-controller.k8s.io";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// The controller.
-pub(crate) struct EndpointSlices;
+#[derive(Default)]
+pub(crate) struct EndpointSlices {
+    triggers: Triggers,
+}
 
 impl Operator for EndpointSlices {
     type Resource = Service;
@@ -44,8 +48,21 @@ impl Operator for EndpointSlices {
         let pods = super::pods_of(&cx.cache::<Pod, _>(), namespace, selector);
         let existing = existing(cx, MANAGER);
         let nodes = cx.cache::<Node, _>();
-        let plan = plan(service, &pods, &existing, |name| nodes.get(&Key::cluster(name)));
-        plan.carry_out(cx).await?;
+        let mut plan = plan(service, &pods, &existing, |name| nodes.get(&Key::cluster(name)));
+        let trigger = self.triggers.look(service, &pods);
+        for slice in plan.create.iter_mut().chain(&mut plan.update) {
+            trigger::annotate(&mut slice.metadata.annotations, trigger);
+        }
+        if let Err(failed) = plan.carry_out(cx).await {
+            let text = format!("Error updating Endpoint Slices for Service {}: {failed}", cx.key());
+            cx.event(Event::warning("FailedToUpdateEndpointSlices", text)).await;
+            return Err(Error::from(failed));
+        }
+        Ok(Next::done())
+    }
+
+    async fn absent(&self, key: &Key, _: &Context<Self>) -> Result<Next> {
+        self.triggers.forget(key);
         Ok(Next::done())
     }
 

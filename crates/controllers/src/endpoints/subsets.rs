@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use homeostat_sdk::{Context, Edits, Key, Next, Operator, Result, Settings, Watches};
+use homeostat_sdk::{Context, Edits, Event, Key, Next, Operator, Result, Settings, Watches};
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DeleteParams;
 
 use super::backend::{Backend, Port, backend};
+use super::trigger::{self, Triggers};
 use crate::common::{counting, pod_control};
 
 /// The most addresses in an Endpoints object (the API's limit of this form).
@@ -22,7 +23,10 @@ const OVER: &str = "endpoints.kubernetes.io/over-capacity";
 const TRUNCATED: &str = "truncated";
 
 /// The controller.
-pub(crate) struct Subsets;
+#[derive(Default)]
+pub(crate) struct Subsets {
+    triggers: Triggers,
+}
 
 impl Operator for Subsets {
     type Resource = Service;
@@ -40,6 +44,7 @@ impl Operator for Subsets {
     async fn reconcile(&self, service: &Service, cx: &Context<Self>) -> Result<Next> {
         let Some(selector) = super::selector(service) else { return Ok(Next::done()) };
         let pods = super::pods_of(&cx.cache::<Pod, _>(), cx.namespace().unwrap_or_default(), selector);
+        let trigger = self.triggers.look(service, &pods);
         let has = cx.read::<Endpoints, _>(cx.name());
         let mut labels = super::labels(service);
         labels.insert(MANAGER_LABEL.into(), MANAGER.into());
@@ -61,18 +66,34 @@ impl Operator for Subsets {
             annotations.insert(OVER.into(), TRUNCATED.into());
         }
         new.metadata.annotations = Some(annotations).filter(|a| !a.is_empty());
-        let written = match has {
-            Some(has) if *has == new => return Ok(Next::done()),
-            Some(_) => cx.update::<Endpoints, _>(&new).await,
-            None => cx.create::<Endpoints, _>(new).await,
-        };
-        match written {
-            Err(e) if !pod_control::is_namespace_terminating(&e) => Err(e),
-            _ => Ok(Next::done()),
+        // The time alone is no reason to write.
+        if has.as_deref() == Some(&new) {
+            return Ok(Next::done());
         }
+        trigger::annotate(&mut new.metadata.annotations, trigger);
+        let written = match has {
+            Some(_) => cx.update::<Endpoints, _>(&new).await,
+            None => match cx.create::<Endpoints, _>(new.clone()).await {
+                Err(e) if pod_control::is_namespace_terminating(&e) => return Ok(Next::done()),
+                other => other,
+            },
+        };
+        if let Err(e) = written {
+            let name = cx.key().to_string();
+            let event = if new.metadata.uid.is_none() {
+                let text = format!("Failed to create endpoint for service {name}: {e}");
+                Event::warning("FailedToCreateEndpoint", text)
+            } else {
+                Event::warning("FailedToUpdateEndpoint", format!("Failed to update endpoint {name}: {e}"))
+            };
+            cx.event_about::<Endpoints>(&new, event).await;
+            return Err(e);
+        }
+        Ok(Next::done())
     }
 
     async fn absent(&self, key: &Key, cx: &Context<Self>) -> Result<Next> {
+        self.triggers.forget(key);
         if cx.cache::<Endpoints, _>().get(key).is_some() {
             cx.writer().delete::<Endpoints>(key, &DeleteParams::default()).await?;
         }

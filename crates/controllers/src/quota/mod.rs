@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 use crate::common::served::Discovery;
 use crate::common::{counting, pods};
-use usage::Wanted;
 
 /// Everything is counted again after this long, for kinds whose deletions aren't watched (the reference's resync).
 const RESYNC: Duration = Duration::from_secs(300);
@@ -42,7 +41,7 @@ impl Operator for Quotas {
         let namespace = cx.namespace().unwrap_or_default();
         let hard = spec.hard.clone().unwrap_or_default();
         let mut counted = Vec::new();
-        if hard.keys().any(|name| matches!(usage::wanted(name), Wanted::Objects(..))) {
+        if hard.keys().any(|name| usage::counted(name).is_some()) {
             counted = self.count(hard.keys(), namespace, cx).await?;
         }
         let (all, now) = (cx.cache::<Pod, _>().in_namespace(namespace), cx.clock().now());
@@ -81,23 +80,31 @@ impl Operator for Quotas {
     fn watches(&self, watches: &mut Watches<Self>) {
         // Its status is admission's and this controller's own: no news.
         watches.filter(|change| change.listed || change.differs(|q| q.spec.clone()));
-        replenished::<Pod, _>(watches, |p| (pods::is_over(p), pods::is_terminating(p)));
-        replenished::<Service, _>(watches, |s| {
-            (s.spec.as_ref().and_then(|s| s.type_.as_deref()) == Some("NodePort"), false)
+        replenished::<Pod, _, _>(watches, |p| {
+            (
+                pods::is_over(p),
+                pods::is_terminating(p),
+                usage::measured(p),
+                p.spec.as_ref().and_then(|s| s.active_deadline_seconds),
+            )
         });
-        replenished::<PersistentVolumeClaim, _>(watches, |_| (false, false));
+        replenished::<Service, _, _>(watches, |s| s.spec.clone());
+        replenished::<PersistentVolumeClaim, _, _>(watches, |c| {
+            (c.spec.clone(), c.status.as_ref().and_then(|s| s.allocated_resources.clone()))
+        });
     }
 }
 
 /// An object that came, went, or changed in what counts brings back the quotas of its namespace.
-fn replenished<T: Object, P>(watches: &mut Watches<Quotas>, counts: fn(&T) -> (bool, bool))
+fn replenished<T: Object, P, C: PartialEq + 'static>(watches: &mut Watches<Quotas>, counts: fn(&T) -> C)
 where
     Quotas: Sees<T, P>,
 {
     watches.changes::<T, P>(move |change, view| {
-        let object = change.object().filter(|_| change.differs(counts));
-        let namespace = object.and_then(|o| o.meta().namespace.as_deref());
-        quotas_of(namespace, &view.resources())
+        let namespace = change.object().and_then(|o| o.meta().namespace.as_deref());
+        let quotas = quotas_of(namespace, &view.resources());
+        // Most namespaces have none, and what counts of a pod is much to compare.
+        if quotas.is_empty() || !change.differs(counts) { Vec::new() } else { quotas }
     });
 }
 
@@ -117,7 +124,7 @@ impl Quotas {
         let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
         let mut all = Vec::new();
         for name in names {
-            let Wanted::Objects(plural, group) = usage::wanted(name) else { continue };
+            let Some((plural, group)) = usage::counted(name) else { continue };
             let key = (plural.to_owned(), group.to_owned());
             let known = counts.get(&key).copied();
             let n = match known {

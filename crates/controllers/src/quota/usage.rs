@@ -4,140 +4,91 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat_model::Timestamp;
 use homeostat_model::quantity::{Format, Quantity};
+use homeostat_model::quota::usage::usage;
+use homeostat_model::{GroupResource, Timestamp};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{
-    Container, PersistentVolumeClaim, Pod, PodSpec, ResourceQuotaSpec, Service,
+    Container, ContainerStatus, PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::pods;
 
-/// What a name in `spec.hard` stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted<'a> {
-    /// Pods that aren't over.
-    Pods,
-    /// A resource that their containers request, or are limited to.
-    Requests(&'a str),
-    Limits(&'a str),
-    Services,
-    LoadBalancers,
-    NodePorts,
-    Claims,
-    /// Storage that claims request.
-    Storage,
-    /// The same of one class: the class, and whether storage or claims are counted.
-    OfClass(&'a str, bool),
-    /// Objects of a resource and group.
-    Objects(&'a str, &'a str),
-}
-
-pub(super) fn wanted(name: &str) -> Wanted<'_> {
-    if let Some(counted) = name.strip_prefix("count/") {
-        let (plural, group) = counted.split_once('.').unwrap_or((counted, ""));
-        return Wanted::Objects(plural, group);
-    }
-    if let Some((class, what)) = name.split_once(".storageclass.storage.k8s.io/") {
-        return Wanted::OfClass(class, what == "requests.storage");
-    }
+/// The resource and group of objects that are counted as such, on the server. Of the rest, objects that are in caches say
+/// what they use.
+pub(super) fn counted(name: &str) -> Option<(&str, &str)> {
     match name {
-        "pods" => Wanted::Pods,
-        "services" => Wanted::Services,
-        "services.loadbalancers" => Wanted::LoadBalancers,
-        "services.nodeports" => Wanted::NodePorts,
-        "persistentvolumeclaims" => Wanted::Claims,
-        "requests.storage" => Wanted::Storage,
-        "configmaps" | "secrets" | "replicationcontrollers" | "resourcequotas" => Wanted::Objects(name, ""),
-        _ => match name.split_once('.') {
-            Some(("requests", resource)) => Wanted::Requests(resource),
-            Some(("limits", resource)) => Wanted::Limits(resource),
-            _ => Wanted::Requests(name),
-        },
+        "configmaps" | "secrets" | "replicationcontrollers" | "resourcequotas" => Some((name, "")),
+        _ => {
+            let name = name.strip_prefix("count/")?;
+            Some(name.split_once('.').unwrap_or((name, "")))
+        }
     }
 }
 
-/// What is used of each resource that the quota names. `counted` has the numbers of [`Wanted::Objects`].
+/// What is used of each resource that the quota names. `counts` has the numbers of what is [`counted`].
 pub(super) fn used(
     spec: &ResourceQuotaSpec,
-    all_pods: &[Arc<Pod>],
+    pods: &[Arc<Pod>],
     services: &[Arc<Service>],
     claims: &[Arc<PersistentVolumeClaim>],
-    counted: &BTreeMap<String, usize>,
+    counts: &BTreeMap<String, usize>,
     now: Timestamp,
 ) -> BTreeMap<String, Text> {
-    let pods: Vec<&PodSpec> = all_pods
-        .iter()
-        .filter(|p| !pods::is_over(p) && charged_for(p, now) != Some(Duration::ZERO) && in_scope(spec, p))
-        .filter_map(|p| p.spec.as_ref())
-        .collect();
-    let number = |n: usize| Quantity::integer(i128::try_from(n).unwrap_or(i128::MAX), Format::DecimalSi);
-    let of_type = |kind: &str| {
-        services.iter().filter(|s| s.spec.as_ref().and_then(|s| s.type_.as_deref()) == Some(kind)).count()
-    };
-    let of_class = |class: &str| {
-        let is = |c: &&Arc<PersistentVolumeClaim>| {
-            c.spec.as_ref().and_then(|s| s.storage_class_name.as_deref()) == Some(class)
-        };
-        claims.iter().filter(is).cloned().collect::<Vec<_>>()
-    };
-    let one = |name: &String| match wanted(name) {
-        Wanted::Pods => number(pods.len()),
-        Wanted::Requests(resource) => pods.iter().map(|p| of_pod(p, resource, requests)).sum(),
-        Wanted::Limits(resource) => pods.iter().map(|p| of_pod(p, resource, limits)).sum(),
-        Wanted::Services => number(services.len()),
-        Wanted::LoadBalancers => number(of_type("LoadBalancer")),
-        Wanted::NodePorts => {
-            let ports =
-                services.iter().filter_map(|s| s.spec.as_ref()).flat_map(|s| s.ports.iter().flatten());
-            number(ports.filter(|p| p.node_port.is_some_and(|n| n > 0)).count())
+    let Some(hard) = &spec.hard else { return BTreeMap::new() };
+    let mut sum: BTreeMap<&String, Quantity> = hard.keys().map(|n| (n, Quantity::default())).collect();
+    let mut add = |resource: &str, object: &Value| {
+        let used = usage(&GroupResource::new("", resource), object);
+        for (name, q) in sum.iter_mut().filter(|(n, _)| counted(n).is_none()) {
+            used.get(*name).into_iter().for_each(|more| *q += more);
         }
-        Wanted::Claims => number(claims.len()),
-        Wanted::Storage => storage(claims),
-        Wanted::OfClass(class, true) => storage(&of_class(class)),
-        Wanted::OfClass(class, false) => number(of_class(class).len()),
-        Wanted::Objects(..) => number(counted.get(name).copied().unwrap_or(0)),
     };
-    spec.hard.iter().flat_map(|h| h.keys()).map(|name| (name.clone(), Text(one(name).to_string()))).collect()
-}
-
-fn parse(quantity: Option<&Text>) -> Quantity {
-    quantity.and_then(|q| Quantity::parse(&q.0).ok()).unwrap_or_default()
-}
-
-fn requests(container: &Container, resource: &str) -> Quantity {
-    parse(container.resources.as_ref().and_then(|r| r.requests.as_ref()?.get(resource)))
-}
-
-fn limits(container: &Container, resource: &str) -> Quantity {
-    parse(container.resources.as_ref().and_then(|r| r.limits.as_ref()?.get(resource)))
-}
-
-/// What a pod takes: its containers and sidecars together, or its largest init container with the sidecars before it.
-fn of_pod(spec: &PodSpec, resource: &str, of: fn(&Container, &str) -> Quantity) -> Quantity {
-    let mut sidecars = Quantity::default();
-    let mut most = Quantity::default();
-    for container in spec.init_containers.iter().flatten() {
-        let takes = of(container, resource);
-        if container.restart_policy.as_deref() == Some("Always") {
-            sidecars += &takes;
-            most = most.max(sidecars.clone());
-        } else {
-            most = most.max(&sidecars + &takes);
+    for pod in pods {
+        if !pods::is_over(pod) && charged_for(pod, now) != Some(Duration::ZERO) && in_scope(spec, pod) {
+            add("pods", &measured(pod));
         }
     }
-    let containers: Quantity = spec.containers.iter().map(|c| of(c, resource)).sum();
-    let overhead = parse(spec.overhead.as_ref().and_then(|o| o.get(resource)));
-    &most.max(&containers + &sidecars) + &overhead
+    let named = |names: &[&str]| hard.keys().any(|h| names.iter().any(|n| h.contains(n)));
+    if named(&["services"]) {
+        services.iter().for_each(|s| add("services", &json!({"spec": s.spec})));
+    }
+    if named(&["storage", "persistentvolumeclaims"]) {
+        let part = |c: &PersistentVolumeClaim| json!({"metadata": {"annotations": c.metadata.annotations}, "spec": c.spec, "status": c.status});
+        claims.iter().for_each(|c| add("persistentvolumeclaims", &part(c)));
+    }
+    for (name, n) in counts {
+        if let Some(q) = sum.get_mut(name) {
+            *q = Quantity::integer(i128::try_from(*n).unwrap_or(i128::MAX), Format::DecimalSi);
+        }
+    }
+    sum.into_iter().map(|(name, q)| (name.clone(), Text(q.to_string()))).collect()
 }
 
-fn storage(claims: &[Arc<PersistentVolumeClaim>]) -> Quantity {
-    let request = |c: &Arc<PersistentVolumeClaim>| {
-        parse(c.spec.as_ref().and_then(|s| s.resources.as_ref()?.requests.as_ref()?.get("storage")))
+/// What of a pod says how much it takes; the rest of it is large. [`used`] reads it, and a change of it is a reason to
+/// count anew.
+pub(super) fn measured(pod: &Pod) -> Value {
+    let containers = |all: &[Container]| -> Vec<Value> {
+        let part = |c: &Container| json!({"name": c.name, "resources": c.resources, "restartPolicy": c.restart_policy});
+        all.iter().map(part).collect()
     };
-    claims.iter().map(request).sum()
+    let statuses = |all: &Option<Vec<ContainerStatus>>| -> Vec<Value> {
+        let part = |s: &ContainerStatus| json!({"name": s.name, "resources": s.resources, "allocatedResources": s.allocated_resources});
+        all.iter().flatten().map(part).collect()
+    };
+    let spec = pod.spec.as_ref().map(|s| {
+        json!({"containers": containers(&s.containers), "overhead": s.overhead, "resources": s.resources,
+            "initContainers": containers(s.init_containers.as_deref().unwrap_or_default())})
+    });
+    let status = pod.status.as_ref().map(|s| {
+        let pending = s.conditions.iter().flatten().filter(|c| c.type_ == "PodResizePending");
+        json!({"resources": s.resources, "allocatedResources": s.allocated_resources,
+            "conditions": pending.map(|c| json!({"type": c.type_, "reason": c.reason})).collect::<Vec<_>>(),
+            "containerStatuses": statuses(&s.container_statuses),
+            "initContainerStatuses": statuses(&s.init_container_statuses)})
+    });
+    json!({"spec": spec, "status": status})
 }
 
 /// Whether all scopes of a quota hold for a pod.
@@ -161,8 +112,6 @@ pub(super) fn charged_for(pod: &Pod, now: Timestamp) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     fn at(second: i64) -> Timestamp {
@@ -243,14 +192,64 @@ mod tests {
         check(scope, &[crossing, pod(json!({}))], json!({"pods": "1"}));
     }
 
+    /// Admission measures whole objects, the recount what is left of them here: it must not be less.
     #[test]
-    fn init_containers_take_turns() {
-        let spec: PodSpec = serde_json::from_value(json!({
-            "initContainers": [
-                {"name": "a", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
-                {"name": "b", "resources": {"requests": {"cpu": "3"}}}],
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}], "overhead": {"cpu": "10m"}}))
-        .unwrap();
-        assert_eq!(of_pod(&spec, "cpu", requests).to_string(), "3110m");
+    fn a_recount_gives_what_admission_has_charged() {
+        let check = |resource: &str, object: Value| {
+            let want = usage(&GroupResource::new("", resource), &object);
+            let want: BTreeMap<_, _> = want
+                .into_iter()
+                .filter(|(n, _)| counted(n).is_none())
+                .map(|(n, q)| (n, Text(q.to_string())))
+                .collect();
+            assert!(!want.is_empty());
+            let spec = ResourceQuotaSpec { hard: Some(want.clone()), ..ResourceQuotaSpec::default() };
+            fn some<T: serde::de::DeserializeOwned>(is: bool, object: &Value) -> Vec<Arc<T>> {
+                is.then(|| Arc::new(serde_json::from_value(object.clone()).unwrap())).into_iter().collect()
+            }
+            let pods = some(resource == "pods", &object);
+            let services = some(resource == "services", &object);
+            let claims = some(resource == "persistentvolumeclaims", &object);
+            assert_eq!(used(&spec, &pods, &services, &claims, &BTreeMap::new(), at(0)), want, "{object}");
+        };
+        let container = |name: &str, cpu: &str| {
+            json!({"name": name, "resources": {"requests": {"cpu": cpu, "example.com/gpu": "1"}, "limits": {"cpu": cpu,
+                "memory": "1Gi", "example.com/gpu": "1"}}})
+        };
+        let mut sidecar = container("s", "100m");
+        sidecar["restartPolicy"] = "Always".into();
+        let has = json!({"requests": {"cpu": "4"}, "limits": {"cpu": "5"}});
+        let specs = [
+            json!({"containers": [container("c", "1"), {"name": "d"}]}),
+            json!({"containers": [container("c", "1")], "initContainers": [sidecar, container("i", "3")]}),
+            json!({"containers": [container("c", "1")], "overhead": {"cpu": "10m", "memory": "1Mi"},
+                "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "4", "memory": "2Gi"}}}),
+        ];
+        let statuses = [
+            json!({}),
+            json!({"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                "resources": has, "allocatedResources": {"cpu": "3"}}]}),
+            json!({"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
+                "resources": has, "allocatedResources": {"cpu": "3"}}),
+        ];
+        for spec in &specs {
+            for status in &statuses {
+                check("pods", json!({"spec": spec, "status": status}));
+            }
+        }
+        for kind in ["ClusterIP", "NodePort", "LoadBalancer"] {
+            for allocate in [json!(null), json!(true), json!(false)] {
+                let ports = json!([{"port": 80, "nodePort": 30000}, {"port": 81}]);
+                check(
+                    "services",
+                    json!({"spec": {"type": kind, "allocateLoadBalancerNodePorts": allocate, "ports": ports}}),
+                );
+            }
+        }
+        check(
+            "persistentvolumeclaims",
+            json!({"metadata": {"annotations": {"volume.beta.kubernetes.io/storage-class": "old"}}, "spec":
+                {"resources": {"requests": {"storage": "1Gi"}}}, "status": {"allocatedResources": {"storage": "2Gi"}}}),
+        );
     }
 }

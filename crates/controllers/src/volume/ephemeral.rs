@@ -1,6 +1,6 @@
 //! Claims for the generic ephemeral volumes of pods: made from the pod's template, owned by the pod, gone with it.
 //!
-//! A claim of that name that belongs to somebody else is left alone; the pod then waits.
+//! A claim of that name that belongs to somebody else is left alone; the pod then waits, and is told why.
 
 use homeostat_sdk::{Context, Error, Event, Next, Operator, Result, Watches};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
@@ -59,28 +59,27 @@ impl Operator for EphemeralVolumes {
 
     async fn reconcile(&self, pod: &Pod, cx: &Context<Self>) -> Result<Next> {
         let volumes = pod.spec.as_ref().and_then(|s| s.volumes.as_deref()).unwrap_or_default();
-        for claim in volumes.iter().filter_map(|v| claim(pod, v)) {
+        for (volume, claim) in volumes.iter().filter_map(|v| Some((v, claim(pod, v)?))) {
             let name = claim.metadata.name.clone().unwrap_or_default();
-            if let Some(has) = cx.read::<PersistentVolumeClaim, _>(&name) {
-                if is_owned(&has, pod) {
-                    continue;
+            let (why, error) = match cx.read::<PersistentVolumeClaim, _>(&name) {
+                Some(has) if is_owned(&has, pod) => continue,
+                Some(_) => {
+                    let namespace = cx.namespace().unwrap_or_default();
+                    let why = format!(
+                        "PVC {namespace}/{name} was not created for pod {} (pod is not owner)",
+                        cx.key()
+                    );
+                    (why.clone(), Error::msg(why))
                 }
-                let text = format!(
-                    "PVC {:?} was not created for pod {:?} (pod is not owner)",
-                    format!("{}/{name}", cx.namespace().unwrap_or_default()),
-                    cx.key().to_string()
-                );
-                return Err(Error::msg(text));
-            }
-            match cx.create::<PersistentVolumeClaim, _>(claim).await {
-                Ok(_) => {}
-                Err(e) if pod_control::is_namespace_terminating(&e) => return Ok(Next::done()),
-                Err(e) => {
-                    let text = format!("ephemeral volume {name}: create PVC {name}: {e}");
-                    cx.event(Event::warning("FailedBinding", text)).await;
-                    return Err(e);
-                }
-            }
+                None => match cx.create::<PersistentVolumeClaim, _>(claim).await {
+                    Ok(_) => continue,
+                    Err(e) if pod_control::is_namespace_terminating(&e) => return Ok(Next::done()),
+                    Err(e) => (format!("create PVC {name}: {e}"), e),
+                },
+            };
+            let text = format!("ephemeral volume {}: {why}", volume.name);
+            cx.event(Event::warning("FailedBinding", text)).await;
+            return Err(error);
         }
         Ok(Next::done())
     }

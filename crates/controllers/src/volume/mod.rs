@@ -6,6 +6,7 @@
 //! Invariant: a binding is written first into the volume and then into the claim, so that what was interrupted is
 //! finished by whoever looks next, and no volume serves two claims.
 
+pub(crate) mod attributes;
 pub(crate) mod claims;
 pub(crate) mod ephemeral;
 pub(crate) mod grow;

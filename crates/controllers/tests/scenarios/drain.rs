@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::virtual_time::Simulation;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
 
 /// Evicts the only pod there is, and returns it as it is right after that.
@@ -53,4 +54,37 @@ fn an_eviction_is_no_failure_of_a_job_that_ignores_disruptions() {
         })
         .unwrap();
     }
+}
+
+#[test]
+fn an_announced_disruption_that_does_not_come_is_taken_back() {
+    simulate(async || {
+        let world = Simulation::start(2, 1).await;
+        let template = json!({"metadata": {"labels": {"app": "a"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let set = json!({"metadata": {"name": "web"}, "spec": {"replicas": 1,
+            "selector": {"matchLabels": {"app": "a"}}, "template": template}});
+        world.create(SETS, set).await;
+        world.pass(10).await;
+        let name = world.items(PODS).await[0]["metadata"]["name"].as_str().unwrap().to_owned();
+        // The server wrote it and then was ended, before it deleted the pod.
+        let announced = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastTransitionTime": world.get(&format!("{PODS}/{name}"))
+                .await["metadata"]["creationTimestamp"]}]);
+        let pod = world.get(&format!("{PODS}/{name}")).await;
+        let mut conditions = pod["status"]["conditions"].as_array().unwrap().clone();
+        conditions.extend(announced.as_array().unwrap().clone());
+        world.merge(&format!("{PODS}/{name}/status"), json!({"status": {"conditions": conditions}})).await;
+        let told = async || {
+            let pod = world.get(&format!("{PODS}/{name}")).await;
+            let all = pod["status"]["conditions"].as_array().unwrap();
+            all.iter().find(|c| c["type"] == "DisruptionTarget").unwrap().clone()
+        };
+        world.pass(90).await;
+        assert_eq!(told().await["status"], "True");
+        world.pass(30).await;
+        let told = told().await;
+        assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("EvictionByEvictionAPI")));
+    })
+    .unwrap();
 }

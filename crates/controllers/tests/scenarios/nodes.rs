@@ -222,3 +222,22 @@ fn a_node_whose_clock_is_behind_is_heard() {
     })
     .unwrap();
 }
+
+#[test]
+fn nodes_are_told_how_long_they_may_keep_what_they_read() {
+    simulate(async || {
+        let world = Simulation::start(29, 1).await;
+        let path = node(&world).await;
+        let told = async || {
+            world.get(&path).await["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"].clone()
+        };
+        assert_eq!(told().await, "0");
+        for i in 0..100 {
+            world.create("/api/v1/nodes", json!({"metadata": {"name": format!("more-{i}")}})).await;
+        }
+        // With its next report.
+        world.pass(400).await;
+        assert_eq!(told().await, "15");
+    })
+    .unwrap();
+}

@@ -81,3 +81,36 @@ fn a_recount_sees_the_scopes_that_admission_saw() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_resize_is_charged_and_given_back_at_once() {
+    simulate(async || {
+        let world = Simulation::start(64, 1).await;
+        let hard = json!({"requests.cpu": "1", "limits.cpu": "2"});
+        world.create(QUOTAS, json!({"metadata": {"name": "team"}, "spec": {"hard": hard}})).await;
+        world.pass(5).await;
+        let resources = |cpu: &str| json!({"requests": {"cpu": cpu}, "limits": {"cpu": cpu}});
+        let containers = |cpu: &str| json!([{"name": "c", "image": "i", "resources": resources(cpu)}]);
+        world
+            .create(PODS, json!({"metadata": {"name": "a"}, "spec": {"containers": containers("500m")}}))
+            .await;
+        world.pass(30).await;
+        let resize = async |cpu: &str| {
+            let body =
+                json!({"spec": {"containers": [{"name": "c", "resources": resources(cpu)}]}}).to_string();
+            let request = http::Request::patch(format!("{PODS}/a/resize"))
+                .header("content-type", "application/strategic-merge-patch+json");
+            world.client.request::<Value>(request.body(body.into_bytes()).unwrap()).await
+        };
+        resize("800m").await.unwrap();
+        assert_eq!(used(&world, "team").await, json!({"requests.cpu": "800m", "limits.cpu": "800m"}));
+        let refused = resize("2").await.unwrap_err().to_string();
+        assert!(refused.contains("exceeded quota: team, requested: requests.cpu=1200m"), "{refused}");
+        world.pass(60).await;
+        resize("300m").await.unwrap();
+        // As long as the pod has more, it is charged with more; then no longer, and without waiting for a recount.
+        world.pass(20).await;
+        assert_eq!(used(&world, "team").await, json!({"requests.cpu": "300m", "limits.cpu": "300m"}));
+    })
+    .unwrap();
+}

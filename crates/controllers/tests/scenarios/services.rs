@@ -193,3 +193,101 @@ fn a_pod_is_served_when_its_node_is_there() {
     })
     .unwrap();
 }
+
+/// A policy that refuses all writes of some resources.
+async fn refuse(world: &Simulation, group: &str, resource: &str) {
+    let policies = "/apis/admissionregistration.k8s.io/v1";
+    let rule = json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+        "resources": [resource]});
+    let policy = json!({"metadata": {"name": resource}, "spec": {"matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "false", "message": "not now"}]}});
+    world.create(&format!("{policies}/validatingadmissionpolicies"), policy).await;
+    let binding = json!({"metadata": {"name": resource},
+        "spec": {"policyName": resource, "validationActions": ["Deny"]}});
+    world.create(&format!("{policies}/validatingadmissionpolicybindings"), binding).await;
+    world.pass(5).await;
+}
+
+const CORE: &str = "/api/v1/namespaces/default";
+const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+fn service(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}})
+}
+
+#[test]
+fn endpoints_tell_the_time_of_the_change_behind_them() {
+    simulate(async || {
+        let world = Simulation::start(41, 1).await;
+        world.create(&format!("{CORE}/services"), service("web")).await;
+        world.pass(5).await;
+        let told = async || {
+            let slices = world.items(SLICES).await;
+            let ours = slices.iter().find(|s| s["metadata"]["generateName"] == "web-").unwrap();
+            let older = world.get(&format!("{CORE}/endpoints/web")).await;
+            [ours, &older].map(|o| o["metadata"]["annotations"][TRIGGER].clone())
+        };
+        let created =
+            world.get(&format!("{CORE}/services/web")).await["metadata"]["creationTimestamp"].clone();
+        assert_eq!(told().await, [created.clone(), created]);
+        // Times are whole seconds: what changes twice in one tells nothing the second time.
+        let slow = json!({"apiVersion": "simulation.homeostat.dev/v1alpha1", "kind": "Behavior",
+            "metadata": {"name": "slow"}, "spec": {"container": {"start": {"delay": "5s"}}}});
+        world.create("/apis/simulation.homeostat.dev/v1alpha1/behaviors", slow).await;
+        let pod = json!({"metadata": {"name": "a", "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        world.create(&format!("{CORE}/pods"), pod).await;
+        world.pass(30).await;
+        let pod = world.get(&format!("{CORE}/pods/a")).await;
+        let mut conditions = pod["status"]["conditions"].as_array().unwrap().iter();
+        let ready = conditions.find(|c| c["type"] == "Ready").unwrap()["lastTransitionTime"].clone();
+        assert_eq!(told().await, [ready.clone(), ready]);
+    })
+    .unwrap();
+}
+
+#[test]
+fn endpoints_that_cannot_be_written_are_told() {
+    simulate(async || {
+        let world = Simulation::start(42, 1).await;
+        let pod = |name: &str| {
+            json!({"metadata": {"name": name, "labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        };
+        world.create(&format!("{CORE}/services"), service("old")).await;
+        world.create(&format!("{CORE}/pods"), pod("a")).await;
+        world.pass(30).await;
+        refuse(&world, "", "endpoints").await;
+        refuse(&world, "discovery.k8s.io", "endpointslices").await;
+        world.create(&format!("{CORE}/services"), service("new")).await;
+        world.create(&format!("{CORE}/pods"), pod("b")).await;
+        world.pass(60).await;
+        let events = world.items(&format!("{CORE}/events")).await;
+        let told = |reason: &str, about: (&str, &str), text: &str| {
+            let mut ours = events.iter().filter(|e| {
+                (&e["involvedObject"]["kind"], &e["involvedObject"]["name"]) == (&json!(about.0), &json!(about.1))
+            });
+            let hit = ours.any(|e| e["reason"] == reason && e["message"].as_str().unwrap().starts_with(text));
+            assert!(hit, "{reason} {about:?}: {events:#?}");
+        };
+        told(
+            "FailedToUpdateEndpointSlices",
+            ("Service", "new"),
+            "Error updating Endpoint Slices for Service default/new: failed to create EndpointSlice for Service \
+             default/new: ",
+        );
+        told(
+            "FailedToUpdateEndpointSlices",
+            ("Service", "old"),
+            "Error updating Endpoint Slices for Service default/old: failed to update old-",
+        );
+        told(
+            "FailedToCreateEndpoint",
+            ("Endpoints", "new"),
+            "Failed to create endpoint for service default/new: ",
+        );
+        told("FailedToUpdateEndpoint", ("Endpoints", "old"), "Failed to update endpoint default/old: ");
+    })
+    .unwrap();
+}

@@ -130,3 +130,43 @@ fn classes_that_come_late_and_classes_that_wait() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_pod_whose_claim_belongs_to_another_is_told() {
+    simulate(async || {
+        let world = Simulation::start(15, 0).await;
+        world.create(CLAIMS, claim("work-tmp", json!({}))).await;
+        world.pass(5).await;
+        let template = json!({"spec": claim("", json!({}))["spec"]});
+        let pod = json!({"metadata": {"name": "work"}, "spec": {"containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}]}});
+        world.create("/api/v1/namespaces/default/pods", pod).await;
+        world.pass(5).await;
+        let events = world.items("/api/v1/namespaces/default/events").await;
+        let text = "ephemeral volume tmp: PVC default/work-tmp was not created for pod default/work (pod is not owner)";
+        assert!(events.iter().any(|e| e["reason"] == "FailedBinding" && e["message"] == text), "{events:#?}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_class_of_attributes_stays_while_a_claim_names_it() {
+    simulate(async || {
+        let world = Simulation::start(16, 0).await;
+        let classes = "/apis/storage.k8s.io/v1/volumeattributesclasses";
+        let class =
+            json!({"metadata": {"name": "gold"}, "driverName": "example.com", "parameters": {"iops": "9"}});
+        world.create(classes, class).await;
+        world.create(CLAIMS, claim("data", json!({"volumeAttributesClassName": "gold"}))).await;
+        world.pass(5).await;
+        let has = world.get(&format!("{classes}/gold")).await;
+        assert_eq!(has["metadata"]["finalizers"], json!(["kubernetes.io/vac-protection"]));
+        world.delete(&format!("{classes}/gold"), "Background").await;
+        world.pass(60).await;
+        assert_eq!(world.items(classes).await.len(), 1);
+        world.delete(&format!("{CLAIMS}/data"), "Background").await;
+        world.pass(60).await;
+        assert!(world.items(classes).await.is_empty());
+    })
+    .unwrap();
+}

@@ -1,6 +1,6 @@
 //! A cluster in virtual time, with a count of what its own parts ask of the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,12 +11,16 @@ use serde_json::Value;
 
 const KUBELET: &str = "system:serviceaccount:kube-system:simulated-kubelet";
 
+/// An account of the cluster's parts, a verb, a group, and a resource with its subresource.
+pub(crate) type Use = (String, String, String, String);
+
 /// Counts finished requests of the cluster's parts by verb and path, and keeps what they were refused for want of
 /// rights. Watches are left out, which begin when the cluster does, and kubelets, who show all the time that they live.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     requests: Mutex<BTreeMap<String, usize>>,
     refusals: Mutex<Vec<String>>,
+    uses: Mutex<BTreeSet<Use>>,
 }
 
 impl Audit for Count {
@@ -31,6 +35,15 @@ impl Audit for Count {
             if message.contains("is forbidden: User \"system:") {
                 self.refusals.lock().unwrap().push(message.to_owned());
             }
+        }
+        let account = event.user.name.strip_prefix("system:serviceaccount:kube-system:");
+        if let (Some(account), Some(of)) = (account, &event.object_ref) {
+            let resource = match &*of.subresource {
+                "" => of.resource.clone(),
+                sub => format!("{}/{sub}", of.resource),
+            };
+            let used = (account.to_owned(), event.verb.clone(), of.api_group.clone(), resource);
+            self.uses.lock().unwrap().insert(used);
         }
         if event.stage == Stage::ResponseComplete
             && part
@@ -49,6 +62,11 @@ impl Count {
     /// What was counted since the last time.
     pub(crate) fn take(&self) -> BTreeMap<String, usize> {
         std::mem::take(&mut *self.requests.lock().unwrap())
+    }
+
+    /// The rights that parts have made use of so far.
+    pub(crate) fn uses(&self) -> BTreeSet<Use> {
+        self.uses.lock().unwrap().clone()
     }
 
     /// Panics if a controller asked for what it may not do.

@@ -18,6 +18,7 @@ pub fn protect_storage(kind: &str, new: &mut Value) {
     let finalizer = match kind {
         "PersistentVolumeClaim" => "kubernetes.io/pvc-protection",
         "PersistentVolume" => "kubernetes.io/pv-protection",
+        "VolumeAttributesClass" => "kubernetes.io/vac-protection",
         _ => return,
     };
     let list = object(new, "metadata").entry("finalizers").or_insert_with(|| json!([]));

@@ -1,101 +1,12 @@
-//! ResourceQuota: what an object uses, whether a quota counts it, and whether there is room.
-
-use std::collections::BTreeMap;
+//! ResourceQuota: whether a quota counts an object, and whether there is room for what it uses.
 
 use homeostat_model::GroupResource;
 use homeostat_model::quantity::Quantity;
+use homeostat_model::quota::usage::{Amounts, amounts, usage};
 use serde_json::Value;
 
 use crate::builtin::types::pod::qos;
-use crate::builtin::value::{at, entries, items, quantity, text, texts};
-
-/// Amounts by the names that quotas have for them.
-pub type Amounts = BTreeMap<String, Quantity>;
-
-fn amounts(of: &Value, path: &str) -> Amounts {
-    entries(of, path).filter_map(|(k, v)| Some((k.to_owned(), Quantity::from_value(v).ok()?))).collect()
-}
-
-fn one() -> Quantity {
-    Quantity::integer(1, Default::default())
-}
-
-/// What an object of a resource uses.
-pub fn usage(id: &GroupResource, object: &Value) -> Amounts {
-    let mut used = Amounts::from([(format!("count/{id}"), one())]);
-    match (&*id.group, &*id.resource) {
-        ("", "pods") => pod(&mut used, object),
-        ("", "services") => service(&mut used, object),
-        ("", "persistentvolumeclaims") => claim(&mut used, object),
-        ("", kind @ ("configmaps" | "secrets" | "replicationcontrollers" | "resourcequotas")) => {
-            used.insert(kind.to_owned(), one());
-        }
-        _ => {}
-    }
-    used
-}
-
-fn pod(used: &mut Amounts, pod: &Value) {
-    // A pod that has ended uses nothing but its place in the count.
-    if matches!(text(pod, "status.phase"), "Succeeded" | "Failed") {
-        return;
-    }
-    used.insert("pods".into(), one());
-    for (name, q) in qos::aggregate_requests(&pod["spec"]) {
-        match &*name {
-            "cpu" | "memory" | "ephemeral-storage" => {
-                used.insert(name.clone(), q.clone());
-                used.insert(format!("requests.{name}"), q);
-            }
-            _ if name.starts_with("hugepages-") => {
-                used.insert(name.clone(), q.clone());
-                used.insert(format!("requests.{name}"), q);
-            }
-            _ if name.contains('/') => drop(used.insert(format!("requests.{name}"), q)),
-            _ => {}
-        }
-    }
-    let mut limits = Amounts::new();
-    for container in items(pod, "spec.containers") {
-        for (name, q) in amounts(container, "resources.limits") {
-            *limits.entry(name).or_insert_with(|| Quantity::integer(0, q.format())) += &q;
-        }
-    }
-    for (name, q) in
-        limits.into_iter().filter(|(n, _)| matches!(&**n, "cpu" | "memory" | "ephemeral-storage"))
-    {
-        used.insert(format!("limits.{name}"), q);
-    }
-}
-
-fn service(used: &mut Amounts, service: &Value) {
-    used.insert("services".into(), one());
-    let ports = i128::try_from(items(service, "spec.ports").len()).unwrap_or_default();
-    let kind = text(service, "spec.type");
-    if kind == "LoadBalancer" {
-        used.insert("services.loadbalancers".into(), one());
-    }
-    let allotted = kind == "NodePort"
-        || (kind == "LoadBalancer" && at(service, "spec.allocateLoadBalancerNodePorts") != false);
-    if allotted {
-        used.insert("services.nodeports".into(), Quantity::integer(ports, Default::default()));
-    }
-}
-
-fn claim(used: &mut Amounts, claim: &Value) {
-    used.insert("persistentvolumeclaims".into(), one());
-    let class = text(claim, "spec.storageClassName");
-    let storage = quantity(claim, "spec.resources.requests.storage");
-    if !class.is_empty() {
-        used.insert(format!("{class}.storageclass.storage.k8s.io/persistentvolumeclaims"), one());
-    }
-    if let Some(storage) = storage {
-        if !class.is_empty() {
-            used.insert(format!("{class}.storageclass.storage.k8s.io/requests.storage"), storage.clone());
-        }
-        used.insert("requests.storage".into(), storage);
-    }
-}
+use crate::builtin::value::{at, items, text, texts};
 
 /// Whether a quota's scopes take in an object; only pods have what scopes ask for.
 pub fn counts(quota: &Value, id: &GroupResource, object: &Value) -> bool {
@@ -117,7 +28,7 @@ pub fn admit(
     new: &Value,
     old: Option<&Value>,
 ) -> Option<Result<Value, String>> {
-    let hard = amounts(quota, "status.hard");
+    let hard = amounts(&quota["status"]["hard"]);
     let (counted, before) = (counts(quota, id, new), old.is_some_and(|o| counts(quota, id, o)));
     let wanted = if counted { usage(id, new) } else { Amounts::new() };
     let had = old.filter(|_| before).map(|o| usage(id, o)).unwrap_or_default();
@@ -128,7 +39,7 @@ pub fn admit(
     {
         return Some(Err(format!("failed quota: {name}: must specify {missing}")));
     }
-    let mut used = amounts(quota, "status.used");
+    let mut used = amounts(&quota["status"]["used"]);
     let (mut requested, mut have, mut limited) = (Vec::new(), Vec::new(), Vec::new());
     let mut touched = false;
     for (resource, limit) in &hard {

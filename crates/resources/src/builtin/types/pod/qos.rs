@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use homeostat_model::quantity::Quantity;
 use serde_json::Value;
 
-use crate::builtin::value::{empty, entries, items, text};
+use crate::builtin::value::{empty, entries, items};
 
 type Amounts = BTreeMap<String, Quantity>;
 
@@ -50,35 +50,9 @@ fn add(sum: &mut Amounts, more: Amounts) {
     }
 }
 
-fn raise(sum: &mut Amounts, to: &Amounts) {
-    for (name, q) in to {
-        match sum.get_mut(name) {
-            Some(have) if *have >= *q => {}
-            _ => drop(sum.insert(name.clone(), q.clone())),
-        }
-    }
-}
-
-/// What a pod's containers request at its peak: the sum of containers and sidecars, or an init container that
-/// needs more while it runs.
+/// What a pod's containers request at its peak.
 pub(crate) fn aggregate_requests(spec: &Value) -> Amounts {
-    let mut running = Amounts::new();
-    for container in items(spec, "containers") {
-        add(&mut running, amounts(container, "resources.requests"));
-    }
-    let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
-    for container in items(spec, "initContainers") {
-        let own = amounts(container, "resources.requests");
-        let mut now = sidecars.clone();
-        add(&mut now, own.clone());
-        if text(container, "restartPolicy") == "Always" {
-            add(&mut running, own);
-            sidecars = now.clone();
-        }
-        raise(&mut peak, &now);
-    }
-    raise(&mut running, &peak);
-    running
+    homeostat_model::quota::usage::containers(spec, |c| amounts(c, "resources.requests"))
 }
 
 #[cfg(test)]
