@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use homeostat_model::duration::go;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
     ContainerStatus, ContainerUser, LinuxContainerUser, Pod, ResourceRequirements, SecurityContext,
@@ -14,7 +15,6 @@ use k8s_openapi::api::core::v1::{
 use super::whole;
 use crate::behavior::choice::Part;
 use crate::runtime::{ContainerPlan, Phase, Plan, Record, Sandbox, Termination};
-use homeostat_model::duration::go;
 
 /// The pod as kubelet's texts name it.
 fn full_name(pod: &Pod) -> String {
