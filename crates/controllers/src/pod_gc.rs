@@ -55,8 +55,10 @@ impl PodGc {
         let passed = |since| Duration::try_from(now.duration_since(since)).unwrap_or_default();
         let since = {
             let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-            // Those whose pods are gone by now are not asked for again.
-            missing.retain(|name, since| name == node || passed(*since) < REMEMBERED);
+            if !missing.contains_key(node) {
+                // Those whose pods are gone by now are not asked for again.
+                missing.retain(|_, since| passed(*since) < REMEMBERED);
+            }
             *missing.entry(node.to_owned()).or_insert(now)
         };
         let left = QUARANTINE.saturating_sub(passed(since));

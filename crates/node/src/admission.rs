@@ -67,9 +67,19 @@ fn ran(pod: &Pod) -> bool {
     pod.status.as_ref().is_some_and(|s| s.start_time.is_some())
 }
 
-/// Whether the node's labels are what keeps a pod away: worth a look at the node as it is this moment.
-pub(crate) fn is_elsewhere(pod: &Pod, node: &Node) -> bool {
+/// Whether what is known of the node keeps a pod away: worth a look at the node as it is this moment.
+pub(crate) fn is_kept_away(pod: &Pod, node: &Node) -> bool {
+    is_elsewhere(pod, node) || is_driven_out(pod, node)
+}
+
+fn is_elsewhere(pod: &Pod, node: &Node) -> bool {
     !ran(pod) && pod.spec.as_ref().is_some_and(|spec| !placement::fits(spec, node))
+}
+
+fn is_driven_out(pod: &Pod, node: &Node) -> bool {
+    let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
+    let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
+    !ran(pod) && placement::untolerated(taints, tolerations, &["NoExecute"]).is_some()
 }
 
 /// The first reason not to take a pod; `None` where it is taken.
@@ -81,7 +91,10 @@ pub(crate) fn refuse(
     state: &NodeState,
 ) -> Option<Refusal> {
     let spec = pod.spec.as_ref()?;
-    if let Some(why) = pressure::refuse(pod, state) {
+    // One that ran there already is evicted in its turn.
+    if !ran(pod)
+        && let Some(why) = pressure::refuse(pod, state)
+    {
         return Some(Refusal::new(pressure::REASON, why));
     }
     let os = pod.metadata.labels.as_ref().and_then(|l| l.get("kubernetes.io/os"));
@@ -104,9 +117,7 @@ pub(crate) fn refuse(
         let why = "node(s) didn't have free ports for the requested pod ports";
         return Some(Refusal::predicate("NodePorts", why));
     }
-    let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
-    let tolerations = spec.tolerations.as_deref().unwrap_or_default();
-    if !ran(pod) && placement::untolerated(taints, tolerations, &["NoExecute"]).is_some() {
+    if is_driven_out(pod, node) {
         let why = "node(s) had taints that the pod didn't tolerate";
         return Some(Refusal::predicate("TaintToleration", why));
     }
@@ -169,5 +180,21 @@ mod tests {
         let cpu = json!([{"name": "c", "resources": {"requests": {"cpu": "1"}}}]);
         let want = "OutOfcpu: Node didn't have enough resource: cpu, requested: 1000, used: 0, capacity: 0";
         check(json!({"spec": {"containers": cpu}}), Some(want));
+    }
+
+    #[test]
+    fn who_ran_there_is_not_refused_for_what_the_node_is_short_of() {
+        let short = crate::behavior::Condition {
+            kind: "DiskPressure".to_owned(),
+            status: "True".to_owned(),
+            ..Default::default()
+        };
+        let state = NodeState { conditions: vec![short], ..NodeState::default() };
+        let (node, holding) = (Node::default(), Holding::default());
+        let allocatable = [("pods".to_owned(), Quantity("2".to_owned()))].into();
+        for (status, refused) in [(json!({}), true), (json!({"startTime": "2026-01-01T00:00:00Z"}), false)] {
+            let pod = serde_json::from_value(json!({"spec": {"containers": []}, "status": status})).unwrap();
+            assert_eq!(refuse(&pod, &node, &holding, &allocatable, &state).is_some(), refused);
+        }
     }
 }

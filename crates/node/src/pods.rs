@@ -67,7 +67,7 @@ impl Kubelets {
     async fn node(&self, pod: &Pod, machine: Machine, cx: &Context<Self>) -> Result<Arc<Node>> {
         let key = Key::cluster(machine.name());
         let mut node = cx.cache::<Node, _>().get(&key);
-        if node.as_ref().is_some_and(|n| admission::is_elsewhere(pod, n)) {
+        if node.as_ref().is_some_and(|n| admission::is_kept_away(pod, n)) {
             // Its labels may just have changed.
             node = cx.writer().get::<Node>(&key).await?.map(Arc::new);
         }

@@ -45,7 +45,12 @@ pub(super) fn used(
             used.get(*name).into_iter().for_each(|more| *q += more);
         }
     };
-    for pod in pods {
+    // Everything else is about services and claims, or counted.
+    let of_pods = |h: &String| {
+        let of_others = ["services", "requests.storage", "persistentvolumeclaims"];
+        counted(h).is_none() && !of_others.iter().any(|n| h.contains(n))
+    };
+    for pod in pods.iter().filter(|_| hard.keys().any(of_pods)) {
         if !pods::is_over(pod) && charged_for(pod, now) != Some(Duration::ZERO) && in_scope(spec, pod) {
             add("pods", &measured(pod));
         }

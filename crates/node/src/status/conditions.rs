@@ -5,7 +5,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
 use super::{Facts, whole};
-use crate::runtime::Sandbox;
+use crate::runtime::{Cause, Sandbox};
 
 /// Whether the pod's sandbox is up.
 pub(super) const SANDBOX: &str = "PodReadyToStartContainers";
@@ -59,7 +59,8 @@ pub(super) fn conditions(
     all.set("Ready", ready.0, ready.1);
     all.set("ContainersReady", containers.0, containers.1);
     all.set("PodScheduled", true, None);
-    if let Some(why) = sandbox.eviction.as_deref().filter(|_| phase == "Failed") {
+    let evicted = phase == "Failed" && sandbox.teardown.is_some_and(|t| t.cause == Cause::Evicted);
+    if let Some(why) = sandbox.eviction.as_deref().filter(|_| evicted) {
         all.set(DISRUPTION, true, Some((BY_KUBELET, why.to_owned())));
     }
     all.finish()

@@ -310,7 +310,7 @@ impl Scheduler {
     /// A pod that had its place doesn't get there: it doesn't count on that node any more, and nor shall others.
     async fn fail_bound(&mut self, pod: &Arc<PodInfo>, placement: &Placement, why: &Status, now: Instant) {
         self.world.snapshot.denominate(&pod.uid);
-        self.fail(pod, &placement.framework, why, &Nomination::Set(None), now).await;
+        self.fail(pod, &placement.framework, why, &Nomination::Clear, now).await;
     }
 
     async fn reject_all(&mut self, uids: Vec<Arc<str>>, now: Instant) {

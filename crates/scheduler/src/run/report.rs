@@ -19,6 +19,8 @@ pub(super) enum Nomination {
     Keep,
     /// This node, or none.
     Set(Option<String>),
+    /// None, whatever is known of the pod: one was just set here, and the caches may not have heard of it.
+    Clear,
 }
 
 /// As the reference shortens it.
@@ -81,10 +83,12 @@ fn change(pod: &PodInfo, reason: &str, text: &str, nomination: &Nomination, now:
         }
         status["conditions"] = json!([condition]);
     }
-    if let Nomination::Set(node) = nomination
-        && pod.nominated() != node.as_deref()
-    {
-        status["nominatedNodeName"] = json!(node);
+    match nomination {
+        Nomination::Set(node) if pod.nominated() != node.as_deref() => {
+            status["nominatedNodeName"] = json!(node)
+        }
+        Nomination::Clear => status["nominatedNodeName"] = Value::Null,
+        _ => {}
     }
     (status != json!({})).then(|| json!({"status": status}))
 }
@@ -125,6 +129,7 @@ mod tests {
         let old = condition("2025-01-01T00:00:00Z");
         check(json!({"conditions": [old]}), Nomination::Keep, None);
         check(json!({"conditions": [old]}), Nomination::Set(None), None);
+        check(json!({"conditions": [old]}), Nomination::Clear, Some(json!({"nominatedNodeName": null})));
         let nominated = json!({"nominatedNodeName": "n"});
         check(json!({"conditions": [old]}), Nomination::Set(Some("n".to_owned())), Some(nominated));
         let mut other = old.clone();
