@@ -11,8 +11,8 @@ use crate::remote::Where;
 /// Flags of `controllers`.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  homeostat controllers --kubeconfig envtest.kubeconfig --nodes 3\n\n\
-                  Each acts as a user of its own, so the kubeconfig's must be allowed to impersonate. They wait while \
-                  another\nkube-controller-manager holds the lease kube-system/kube-controller-manager.")]
+                  Each acts as a user of its own, so the kubeconfig's must be allowed to impersonate. They wait\n\
+                  while another kube-controller-manager holds the lease kube-system/kube-controller-manager.")]
 pub(crate) struct Args {
     #[command(flatten)]
     at: Where,

@@ -1,37 +1,26 @@
 //! `homeostat up --audit-log`: the file that a person gets, by default and by a policy, and what wrong options say.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Command, Output};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, PostParams};
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
-fn up(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_homeostat"));
-    command.args(["up", "--port", "0", "--nodes", "0", "--controllers", ""]).args(args);
-    command.arg("--kubeconfig").arg(folder.join("kubeconfig")).current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+#[path = "shared/up.rs"]
+mod up;
+
+/// A server alone.
+fn server(folder: &Path, args: &[&str]) -> Command {
+    let args = [&["--nodes", "0", "--controllers", ""], args].concat();
+    up::command(folder, &args)
 }
 
 /// Creates a ConfigMap and a Secret on a server with these options, and ends it; what it said, and the log's events.
 async fn session(folder: &Path, args: &[&str]) -> (Output, Vec<Value>) {
-    let server = up(folder, args).spawn().expect("homeostat runs");
-    let kubeconfig = folder.join("kubeconfig");
-    for _ in 0..600 {
-        if kubeconfig.exists() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    let config = Kubeconfig::read_from(&kubeconfig).expect("a kubeconfig");
-    let config =
-        Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.expect("a config");
-    let client = kube::Client::try_from(config).expect("a client");
+    let server = server(folder, args).spawn().expect("homeostat runs");
+    let client = up::client(folder).await;
     let named = |name: &str| ObjectMeta { name: Some(name.to_owned()), ..Default::default() };
     let map = ConfigMap { metadata: named("seen"), ..ConfigMap::default() };
     Api::namespaced(client.clone(), "default").create(&PostParams::default(), &map).await.expect("created");
@@ -92,7 +81,7 @@ fn check(args: &[&str], want: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let wrong = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Everything}]\n";
     std::fs::write(folder.path().join("wrong.yaml"), wrong).expect("written");
-    let output = up(folder.path(), args).output().expect("homeostat runs");
+    let output = server(folder.path(), args).output().expect("homeostat runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.trim_end().lines().count() == 1, "{said}");
     assert!(said.contains(want), "{said}");

@@ -1,7 +1,10 @@
 //! Simulated nodes in a whole control plane, in virtual time: what Behaviors, annotations and resizes come to.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use homeostat_cluster::audit::{Audit, Event, Interest, Level, Stage};
 use homeostat_cluster::{Cluster, ClusterOptions, simulate};
 use http::Request;
 use kube::Client;
@@ -579,6 +582,57 @@ fn usage_is_served_as_metrics() {
         let refused = world.client.request::<Value>(request).await.unwrap_err();
         assert!(refused.to_string().contains("create is not supported"), "{refused}");
         world.stop().await;
+    })
+    .unwrap();
+}
+
+/// Counts what simulated kubelets ask for, by verb and resource.
+#[derive(Debug, Default)]
+struct Kubelets(Mutex<BTreeMap<String, usize>>);
+
+impl Audit for Kubelets {
+    fn interest(&self, _: &homeostat_access::Attributes<'_>) -> Interest {
+        Interest { level: Level::Metadata, ..Interest::default() }
+    }
+
+    fn tell(&self, event: Event) {
+        if event.stage == Stage::ResponseComplete && event.user.name.ends_with(":simulated-kubelet") {
+            let path = event.request_uri.split('?').next().unwrap_or_default();
+            let resource = path.rsplit('/').find(|part| !part.starts_with("node-")).unwrap_or_default();
+            let subresource = if path.ends_with("/status") { "nodes/status" } else { resource };
+            *self.0.lock().unwrap().entry(format!("{} {subresource}", event.verb)).or_default() += 1;
+        }
+    }
+}
+
+#[test]
+fn a_node_costs_one_lease_update_each_time_and_a_status_now_and_then() {
+    const NODES: usize = 30;
+    simulate(async || {
+        let kubelets = Arc::new(Kubelets::default());
+        let mut options = ClusterOptions::simulated(7);
+        options.nodes(NODES, "", "").unwrap();
+        options.audit = Some(kubelets.clone());
+        let cluster = Cluster::with(options).await.unwrap();
+        sleep(600.0).await;
+        kubelets.0.lock().unwrap().clear();
+        sleep(3600.0).await;
+        let asked = std::mem::take(&mut *kubelets.0.lock().unwrap());
+        // A renewal in ten seconds; a look at the Node and a report of it in five minutes.
+        let most = |hourly: usize| NODES * (hourly + 1);
+        for (what, count) in &asked {
+            let hourly = match &**what {
+                "patch leases" => 360,
+                "get nodes" | "patch nodes/status" => 12,
+                _ => 0,
+            };
+            assert!(
+                hourly > 0 && *count <= most(hourly),
+                "{count} {what} of {NODES} nodes in an hour: {asked:#?}"
+            );
+        }
+        assert!(asked["patch leases"] >= NODES * 359, "{asked:#?}");
+        cluster.stop(Duration::from_secs(5)).await;
     })
     .unwrap();
 }

@@ -2,11 +2,12 @@
 //!
 //! A machine that holds nothing takes no memory. Every operation is independent of how many pods other machines have.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use homeostat_model::quantity::Quantity;
+use homeostat_sdk::Key;
 use k8s_openapi::api::core::v1::{Container, ContainerImage, Pod, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource;
 
@@ -25,6 +26,8 @@ pub(crate) struct Holding {
     addresses: [u64; 4],
     used: Amounts,
     images: VecDeque<(Arc<str>, i64)>,
+    /// The pods on it.
+    pub(crate) pods: BTreeSet<Key>,
     /// Its ports that pods have.
     pub(crate) ports: Vec<HostPort>,
     /// The images have changed since this was last taken.

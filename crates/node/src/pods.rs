@@ -184,7 +184,8 @@ impl Kubelets {
         let mut inventory = self.world.inventory();
         let same = |p: &&mut Placed| pod.metadata.uid.as_deref() == Some(&*p.uid) && p.boots == state.boots;
         let Some(placed) = inventory.pod(key).filter(same) else { return true };
-        !placed.sandbox.all_run()
+        let init = pod.spec.as_ref().and_then(|s| s.init_containers.as_ref()).map_or(0, Vec::len);
+        !placed.sandbox.all_run(init)
     }
 
     fn forget(&self, key: &Key) {

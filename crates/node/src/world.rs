@@ -80,12 +80,14 @@ impl Inventory {
         let holding = self.machine(placed.machine);
         holding.give(&placed.requests);
         holding.ports.extend(placed.ports.iter().cloned());
+        holding.pods.insert(key.clone());
         self.pods.insert(key, placed);
     }
 
     /// A machine's pods, in order.
     pub(crate) fn on(&self, machine: Machine) -> impl Iterator<Item = (&Key, &Placed)> {
-        self.pods.iter().filter(move |(_, placed)| placed.machine == machine)
+        let keys = self.machines.get(&machine).map(|h| &h.pods).into_iter().flatten();
+        keys.filter_map(|key| self.pods.get_key_value(key))
     }
 
     /// The pod is gone, or over: what it held is free.
@@ -94,6 +96,7 @@ impl Inventory {
         let Some(placed) = self.pods.remove(key) else { return };
         let holding = self.machine(placed.machine);
         holding.take_back(&placed.requests);
+        holding.pods.remove(key);
         for port in &placed.ports {
             if let Some(i) = holding.ports.iter().position(|p| p == port) {
                 holding.ports.swap_remove(i);

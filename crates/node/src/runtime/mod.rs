@@ -50,10 +50,12 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Whether it is there, and each of its containers runs.
-    pub fn all_run(&self) -> bool {
-        let mut containers = self.containers.iter();
-        self.made.is_some() && !self.containers.is_empty() && containers.all(|c| c.phase == Phase::Running)
+    /// Whether it is there and nothing is to be started any more: each container runs, or is one of the first `init`
+    /// and has done its work.
+    pub fn all_run(&self, init: usize) -> bool {
+        let mut all = self.containers.iter().enumerate();
+        let is_up = |(i, c): (usize, &Record)| c.phase == Phase::Running || i < init && c.succeeded();
+        self.made.is_some() && !self.containers.is_empty() && all.all(is_up)
     }
 
     /// A sandbox that is about to be made.

@@ -2,11 +2,11 @@
 //!
 //! Pure reads of the snapshot's objects.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use homeostat_model::selector::Labels;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::{CSIStorageCapacity, StorageClass};
+use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::node_affinity::{Place, matches};
 use crate::resources::units;
@@ -155,14 +155,10 @@ pub(super) fn has_room(objects: &Objects, claim: &PersistentVolumeClaim, node: &
         return true;
     }
     let wanted = units(requests, "storage");
-    let holds = |c: &CSIStorageCapacity| {
-        let most = c.maximum_volume_size.as_ref().or(c.capacity.as_ref());
-        let most = most.map(|q| BTreeMap::from([("storage".to_owned(), q.clone())]));
-        most.is_some_and(|most| units(Some(&most), "storage") >= wanted)
-    };
-    let reaches = |c: &CSIStorageCapacity| {
-        let segment = c.node_topology.as_ref().map(|s| selector(Some(s)));
-        segment.is_some_and(|segment| segment.matches(|key| node.label(key)))
-    };
-    objects.capacities.values().any(|c| c.storage_class_name == class && holds(c) && reaches(c))
+    let reached = |segment: &Labels| segment.matches(|key| node.label(key));
+    objects.capacities.values().any(|room| {
+        room.class == class
+            && room.most.is_some_and(|most| most >= wanted)
+            && room.segment.as_ref().is_some_and(reached)
+    })
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use homeostat_model::selector::Labels;
 use homeostat_sdk::{Change, Key};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::storage::v1::CSIStorageCapacity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Resource;
 use tokio::time::Instant;
@@ -17,7 +18,7 @@ use super::feed::Note;
 use crate::config::DEFAULT_NAME;
 use crate::framework::{Event, Framework, NodeChange};
 use crate::queue::Queue;
-use crate::snapshot::{Budget, PodInfo, Snapshot, is_over, node_of, selector};
+use crate::snapshot::{Budget, PodInfo, Room, Snapshot, is_over, node_of, selector};
 
 /// Snapshot, queue, and the profiles.
 #[derive(Debug)]
@@ -123,8 +124,15 @@ impl World {
                 self.events.push(Event::StorageCapacity);
             }
             Note::Capacity(change) => {
-                keep(&mut objects.capacities, &change, Key::of, Arc::clone);
-                self.events.push(Event::StorageCapacity);
+                // Less room helps nobody, and a driver says so after each volume.
+                let most = |c: &Option<Arc<CSIStorageCapacity>>| c.as_deref().and_then(|c| Room::new(c).most);
+                let (had, has) = (most(&change.old), most(&change.new));
+                keep(&mut objects.capacities, &change, Key::of, |c| Room::new(c));
+                let elsewhere =
+                    |c: &CSIStorageCapacity| (c.storage_class_name.clone(), c.node_topology.clone());
+                if has > had || change.new.is_some() && change.differs(elsewhere) {
+                    self.events.push(Event::StorageCapacity);
+                }
             }
             Note::Namespace(change) => {
                 let labels = |n: &Arc<_>| -> BTreeMap<String, String> {

@@ -22,7 +22,7 @@ use homeostat_model::selector::Labels;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 pub use node::NodeInfo;
-pub use objects::{Budget, Objects};
+pub use objects::{Budget, Objects, Room};
 pub(crate) use pod::selector;
 pub use pod::{Affinity, Class, HostPort, PodInfo, Term, host_ports, is_over, node_of};
 pub use shared::{Index, Shared};

@@ -12,6 +12,33 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 
+use super::pod::selector;
+use crate::resources::units;
+
+/// How much a driver can still hold in a part of the cluster, read.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// The storage class of which it can.
+    pub class: String,
+    /// The largest volume, in bytes; nothing where it isn't said.
+    pub most: Option<i64>,
+    /// The labels of nodes from where it is reached; none where it isn't said.
+    pub segment: Option<Labels>,
+}
+
+impl Room {
+    /// Reads it.
+    pub fn new(capacity: &CSIStorageCapacity) -> Self {
+        let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
+        let most = most.map(|q| BTreeMap::from([("storage".to_owned(), q.clone())]));
+        Self {
+            class: capacity.storage_class_name.clone(),
+            most: most.map(|most| units(Some(&most), "storage")),
+            segment: capacity.node_topology.as_ref().map(|s| selector(Some(s))),
+        }
+    }
+}
+
 /// A disruption budget, read.
 #[derive(Clone, Debug)]
 pub struct Budget {
@@ -62,7 +89,7 @@ pub struct Objects {
     /// Storage drivers by name.
     pub drivers: BTreeMap<String, Arc<CSIDriver>>,
     /// How much they can still hold, by class and place.
-    pub capacities: BTreeMap<Key, Arc<CSIStorageCapacity>>,
+    pub capacities: BTreeMap<Key, Room>,
     /// Selectors of services, by namespace and name.
     pub services: BTreeMap<Key, BTreeMap<String, String>>,
     /// Selectors of replica sets, replication controllers and stateful sets, by uid.

@@ -8,7 +8,7 @@ use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, Stor
 use serde_json::{Value, json};
 
 use super::{both, check_in, node, on, pod, zoned};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Room, Snapshot};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -99,7 +99,7 @@ fn volumes_are_made_where_there_is_room_for_them() {
         let capacity = json!({"metadata": {"name": "c", "namespace": "disks"}, "storageClassName": "late",
             "capacity": "2Gi", "nodeTopology": {"matchLabels": {ZONE: "2"}}});
         let capacity: CSIStorageCapacity = serde_json::from_value(both(capacity, change)).unwrap();
-        w.objects.capacities.insert(Key::namespaced("disks", "c"), Arc::new(capacity));
+        w.objects.capacities.insert(Key::namespaced("disks", "c"), Room::new(&capacity));
         check_in(&mut w, uses("data"), if fits { Ok("c") } else { Err(&none) });
     };
     check(json!({}), true);
