@@ -607,7 +607,7 @@ impl Audit for Kubelets {
 
 #[test]
 fn a_node_costs_one_lease_update_each_time_and_a_status_now_and_then() {
-    const NODES: usize = 30;
+    const NODES: usize = 10;
     simulate(async || {
         let kubelets = Arc::new(Kubelets::default());
         let mut options = ClusterOptions::simulated(7);
