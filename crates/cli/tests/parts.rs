@@ -4,11 +4,12 @@
 mod up;
 
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::json;
+use tokio::time::Instant;
 
 const SCHEDULER: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
                          profiles: [{schedulerName: other}]\n";
