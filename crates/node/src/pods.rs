@@ -97,8 +97,7 @@ impl Kubelets {
         };
         let host = machine.address().to_string();
         let mut facts = Facts { host: &host, pending: None, now };
-        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-        let known = inventory.pod(key).is_some_and(|p| p.uid == uid && p.boots == state.boots);
+        let known = inventory.pod(key).is_some_and(|p| p.is_of(pod, state));
         let mut told = Vec::new();
         if !known {
             inventory.remove(key);
@@ -169,8 +168,7 @@ impl Kubelets {
         let (generation, _) = self.world.choice();
         let mut inventory = self.world.inventory();
         let placed = inventory.pod(key)?;
-        let same = pod.metadata.uid.as_deref() == Some(&*placed.uid)
-            && (placed.generation, placed.boots) == (generation, state.boots);
+        let same = placed.is_of(pod, state) && placed.generation == generation;
         let settled = placed.settled.clone().filter(|_| same)?;
         let as_told = pod.metadata.resource_version.as_deref() == Some(&*settled.version);
         (as_told && settled.next.is_none_or(|next| now < next)).then_some(settled)
@@ -182,8 +180,7 @@ impl Kubelets {
             return false;
         }
         let mut inventory = self.world.inventory();
-        let same = |p: &&mut Placed| pod.metadata.uid.as_deref() == Some(&*p.uid) && p.boots == state.boots;
-        let Some(placed) = inventory.pod(key).filter(same) else { return true };
+        let Some(placed) = inventory.pod(key).filter(|p| p.is_of(pod, state)) else { return true };
         let init = pod.spec.as_ref().and_then(|s| s.init_containers.as_ref()).map_or(0, Vec::len);
         !placed.sandbox.all_run(init)
     }

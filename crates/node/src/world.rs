@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::channel::mpsc;
 use homeostat_model::Timestamp;
 use homeostat_sdk::Key;
+use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Notify;
 
 use crate::admission::HostPort;
@@ -39,6 +40,13 @@ pub(crate) struct Placed {
     pub(crate) pending: Option<Box<(Option<i64>, Pending)>>,
     /// How far it was brought.
     pub(crate) settled: Option<Settled>,
+}
+
+impl Placed {
+    /// Whether it is this pod, and not one of the same name or from before its machine's last reboot.
+    pub(crate) fn is_of(&self, pod: &Pod, state: &NodeState) -> bool {
+        self.uid == pod.metadata.uid.as_deref().unwrap_or_default() && self.boots == state.boots
+    }
 }
 
 /// What was last told of a pod.

@@ -29,6 +29,18 @@ fn success(code: StatusCode) -> Answer {
     Answer::value(status).with_code(code)
 }
 
+/// Changes a pod's conditions; where there are none, an empty list.
+fn with_conditions<R>(pod: &mut Value, change: impl FnOnce(&mut Vec<Value>) -> R) -> R {
+    let place = &mut pod["status"]["conditions"];
+    let mut conditions = match place.take() {
+        Value::Array(conditions) => conditions,
+        _ => Vec::new(),
+    };
+    let result = change(&mut conditions);
+    *place = conditions.into();
+    result
+}
+
 /// Reads a body of a small kind; its types are looked at where they are used.
 async fn read(call: &mut Call) -> Result<Value> {
     let form = input(call)?;
@@ -115,17 +127,12 @@ pub(crate) async fn bind(
         let condition = json!({
             "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
         });
-        let conditions = match new["status"]["conditions"].as_array().cloned() {
-            Some(mut list) => {
-                match list.iter_mut().find(|c| c["type"] == "PodScheduled") {
-                    Some(c) => *c = condition,
-                    None => list.push(condition),
-                }
-                list
+        with_conditions(&mut new, |conditions| {
+            match conditions.iter_mut().find(|c| c["type"] == "PodScheduled") {
+                Some(c) => *c = condition,
+                None => conditions.push(condition),
             }
-            None => vec![condition],
-        };
-        new["status"]["conditions"] = conditions.into();
+        });
         // What was only nominated has come about, there or elsewhere (ClearingNominatedNodeNameAfterBinding).
         if let Some(status) = new["status"].as_object_mut() {
             status.remove("nominatedNodeName");

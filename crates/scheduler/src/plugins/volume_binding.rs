@@ -1,7 +1,8 @@
 //! VolumeBinding: a pod goes where its volumes are or can be, and claims that wait for it are bound there.
 //!
 //! A claim of a class that waits for its first consumer gets a free volume that the node reaches, or the annotation
-//! that tells a provisioner to make one for that node, where its driver can still hold it. Binding the pod waits until all its claims are bound.
+//! that tells a provisioner to make one for that node, where its driver can still hold it. Binding the pod
+//! waits until all its claims are bound.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -69,20 +69,18 @@ fn set(pod: &mut Value, now: &str) -> bool {
     if let Some(generation) = pod["metadata"].get("generation") {
         condition["observedGeneration"] = generation.clone();
     }
-    if !pod["status"]["conditions"].is_array() {
-        pod["status"]["conditions"] = json!([]);
-    }
-    let Some(conditions) = pod["status"]["conditions"].as_array_mut() else { return false };
-    let Some(old) = conditions.iter_mut().find(|c| c["type"] == condition["type"]) else {
-        conditions.push(condition);
-        return true;
-    };
-    if old["status"] == condition["status"] {
-        condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
-    }
-    let changed = *old != condition;
-    *old = condition;
-    changed
+    super::with_conditions(pod, |conditions| {
+        let Some(old) = conditions.iter_mut().find(|c| c["type"] == condition["type"]) else {
+            conditions.push(condition);
+            return true;
+        };
+        if old["status"] == condition["status"] {
+            condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
+        }
+        let changed = *old != condition;
+        *old = condition;
+        changed
+    })
 }
 
 #[cfg(test)]
